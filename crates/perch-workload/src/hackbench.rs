@@ -154,6 +154,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
+        common: 0,
         space: None,
         group: None,
         start,

@@ -27,8 +27,10 @@ pub(crate) struct Exchange {
     pub after: Dist,
     /// Cache lines that the sender wrote and the receiver needs: payload, socket, run queue.
     pub lines: u32,
-    /// Cache lines of its own that each side uses in every exchange.
+    /// Cache lines that each side uses in every exchange.
     pub footprint: u32,
+    /// Those that the sides of all pairs have in common.
+    pub common: u32,
 }
 
 /// The work of a pair's start, in microseconds. It spaces the starts, and with them decides where
@@ -99,6 +101,7 @@ fn pairs(
         after,
         lines,
         footprint,
+        common,
     } = exchange;
     let task = |program: Vec<Op>, start| TaskSpec {
         program: program.into(),
@@ -107,6 +110,7 @@ fn pairs(
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
+        common,
         space: None,
         group: None,
         start,
@@ -192,38 +196,43 @@ fn transactions(n: u64) -> Measure {
     Measure::rate("transactions", "trans/s/inst", 1.0, n as f64)
 }
 
-/// Reads the keys that stand for fitted values, so that anybody can repeat a fit.
+/// Reads the keys that stand for fitted and counted values, so that anybody can repeat a fit. The
+/// last value is the number of lines that only the task itself uses.
 fn fitted(
     keys: &mut Keys<'_>,
-    [before, after, lines, footprint]: [u64; 4],
-) -> Result<[u64; 4], SpecError> {
+    [before, after, lines, footprint, own]: [u64; 5],
+) -> Result<[u64; 5], SpecError> {
+    let footprint = keys.number("footprint", footprint, 0, 1_000_000)?;
+    let own = keys.number("own", own.min(footprint), 0, footprint)?;
     Ok([
         keys.number("before_ns", before, 1, 1_000_000_000)?,
         keys.number("after_ns", after, 0, 1_000_000_000)?,
         keys.number("lines", lines, 0, 1_000_000)?,
-        keys.number("footprint", footprint, 0, 1_000_000)?,
+        footprint,
+        footprint - own,
     ])
 }
 
-fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, SpecError> {
-    let [before, after, lines, footprint] = fitted(keys, values)?;
+fn netperf(keys: &mut Keys<'_>, values: [u64; 5]) -> Result<Workload, SpecError> {
+    let [before, after, lines, footprint, common] = fitted(keys, values)?;
     let exchange = Exchange {
         before: Dist::around(before, 5),
         after: Dist::around(after, 5),
         lines: lines as u32,
         footprint: footprint as u32,
+        common: common as u32,
     };
     pairs(keys, exchange, NETPERF, transactions)
 }
 
 /// Builds netperf's TCP_RR.
 pub(crate) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    netperf(keys, [2425, 1300, 34, 770])
+    netperf(keys, [2425, 1300, 34, 770, 146])
 }
 
 /// Builds netperf's UDP_RR.
 pub(crate) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    netperf(keys, [1732, 1300, 24, 673])
+    netperf(keys, [1732, 1300, 24, 673, 137])
 }
 
 /// Bytes that tbench counts for an operation: the mean of dbench 4.0's load file.
@@ -236,7 +245,7 @@ pub(crate) fn tbench_measure() -> Measure {
 
 /// Costs of one direction of tbench.
 pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError> {
-    let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 892])?;
+    let [before, after, lines, footprint, common] = fitted(keys, [4073, 1300, 38, 892, 327])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
     let near = (before * 30 - far) / 29;
@@ -249,6 +258,7 @@ pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError
         after: Dist::around(after, 5),
         lines: lines as u32,
         footprint: footprint as u32,
+        common: common as u32,
     })
 }
 

@@ -260,8 +260,11 @@ pub struct TaskSpec {
     /// The least and the greatest utilisation, 0 to 1024, that the kernel takes the task to have
     /// when it chooses a CPU for the task (uclamp).
     pub uclamp: (u32, u32),
-    /// Cache lines of its own that the task touches every time it runs.
+    /// Cache lines that the task touches every time it runs.
     pub footprint: u32,
+    /// Those of the footprint that tasks of its kind have in common: code, queues. Every CPU that
+    /// runs such tasks has them, so they do not follow the task from one to another.
+    pub common: u32,
     /// Number in [`crate::Workload::spaces`] of the address space that the task runs in; `None` for a
     /// task that has no address space, such as a kernel thread.
     pub space: Option<u32>,

@@ -144,6 +144,7 @@ impl Threads {
             class: Class::Fair,
             uclamp: UNCLAMPED,
             footprint: self.footprint,
+            common: 0,
             space: Some(0),
             group: None,
             start,

@@ -24,6 +24,7 @@ fn network(keys: &mut Keys<'_>) -> Result<Network, SpecError> {
 struct Service<'a, 'k> {
     keys: &'a mut Keys<'k>,
     footprint: u32,
+    common: u32,
 }
 
 impl Service<'_, '_> {
@@ -44,6 +45,7 @@ impl Service<'_, '_> {
             class: Class::Fair,
             uclamp: UNCLAMPED,
             footprint: self.footprint,
+            common: self.common,
             space: None,
             start: Some(start),
             site,
@@ -92,6 +94,7 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         after,
         lines,
         footprint,
+        common,
     } = tbench_exchange(keys)?;
     let counts = Demand {
         tasks: 2 * u64::from(n),
@@ -122,7 +125,12 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         ]
     });
     let (clients, servers) = (clients.collect(), servers.collect());
-    Service { keys, footprint }.build(clients, servers, 2 * n, tbench_measure())
+    let service = Service {
+        keys,
+        footprint,
+        common,
+    };
+    service.build(clients, servers, 2 * n, tbench_measure())
 }
 
 /// Builds httperf with `--wsess=sessions,calls,think --burst-length=burst` (httperf(1), from
@@ -197,7 +205,12 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     });
     let (clients, servers) = (clients.collect(), servers.collect());
     let measure = Measure::rate("replies", "replies/s", 1.0, 1.0);
-    Service { keys, footprint }.build(clients, servers, 2 * at_once, measure)
+    Service {
+        keys,
+        footprint,
+        common: 0,
+    }
+    .build(clients, servers, 2 * at_once, measure)
 }
 
 /// Builds a request/think loop in place of "Trade": users on another computer ask an application
@@ -265,5 +278,10 @@ pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     });
     let (clients, servers) = (clients.collect(), servers.collect());
     let measure = Measure::rate("requests", "requests/s", 1.0, 1.0);
-    Service { keys, footprint }.build(clients, servers, 4 * users, measure)
+    Service {
+        keys,
+        footprint,
+        common: 0,
+    }
+    .build(clients, servers, 4 * users, measure)
 }

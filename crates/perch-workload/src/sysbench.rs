@@ -94,6 +94,7 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
+        common: 0,
         space: Some(0),
         group: None,
         start,

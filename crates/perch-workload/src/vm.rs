@@ -73,6 +73,7 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
+        common: 0,
         space,
         start: Some(Dist::Uniform(0, 1_000_000)),
         site: Site::Host,

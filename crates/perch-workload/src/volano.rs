@@ -65,6 +65,7 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint: FOOTPRINT,
+        common: 0,
         space: Some(space),
         start: Some(Dist::Uniform(0, 10_000_000)),
         site: Site::Host,

@@ -150,7 +150,9 @@ impl Sched<'_> {
         let warm = t.warm();
         let c = &mut self.cpus[cpu];
         let others = c.fill - t.warm_fill.min(c.fill);
-        let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
+        let refill = self
+            .costs
+            .refill_ns((t.footprint, t.common), warm, cpu, others);
         c.fill += u64::from(t.footprint);
         // A switch takes a nanosecond at least, so that a task that blocks at once does so at a
         // later time.

@@ -156,9 +156,11 @@ impl Sched<'_> {
         (warm, t.warm_fill)
     }
 
-    /// Returns the number of lines of its own that `task` touches every time it runs.
-    pub fn footprint(&self, task: TaskId) -> u32 {
-        self.rq.task(task).footprint
+    /// Returns the number of lines that `task` touches every time it runs, and how many of them it
+    /// finds on every CPU.
+    pub fn footprint(&self, task: TaskId) -> (u32, u32) {
+        let t = self.rq.task(task);
+        (t.footprint, t.common)
     }
 
     /// Returns the time at which `task` was last woken, or last left a CPU while it was runnable,

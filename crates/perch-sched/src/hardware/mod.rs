@@ -122,12 +122,18 @@ impl Costs {
 
     /// Returns the time, in nanoseconds, to bring the `footprint` lines of a task back into the
     /// private caches of `cpu`. `others` is the number of lines that other tasks used there since
-    /// the task left, if it left that CPU; a task that comes from elsewhere fetches all its lines
-    /// from `warm`.
-    pub fn refill_ns(&self, footprint: u32, warm: Option<usize>, cpu: usize, others: u64) -> u64 {
+    /// the task left, if it left that CPU. A task that comes from elsewhere fetches its own lines
+    /// from `warm`, and finds those that are `common`.
+    pub fn refill_ns(
+        &self,
+        (footprint, common): (u32, u32),
+        warm: Option<usize>,
+        cpu: usize,
+        others: u64,
+    ) -> u64 {
         let alone = match warm {
             None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
-            Some(warm) if warm != cpu => self.transfer_ns(footprint, warm, cpu),
+            Some(warm) if warm != cpu => self.transfer_ns(footprint - common, warm, cpu),
             Some(_) => self.lost_ns(u64::from(footprint), others),
         };
         alone / self.refills_at_once()
@@ -211,5 +217,26 @@ mod tests {
         assert!((365..=369).contains(&survivors(1000, 1024, 1024)));
         let counts: Vec<u64> = (0..100).map(|d| survivors(1000, d * 100, 1024)).collect();
         assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
+    }
+
+    #[test]
+    fn a_task_brings_its_own_lines_and_finds_the_common_ones() {
+        let machine = perch_machine::library::load("kunpeng920").expect("a machine of the library");
+        let costs = Costs::new(&machine);
+        let refill = |lines, warm, others| costs.refill_ns(lines, warm, 0, others);
+        // From another CPU, near or far, come only its own.
+        for from in [1, 5, 40, 100] {
+            assert_eq!(
+                refill((770, 624), Some(from), 0),
+                refill((146, 0), Some(from), 0)
+            );
+        }
+        // Where other tasks have run since, all have to come back, and so they do at the first run.
+        for (warm, others) in [(Some(0), 0), (Some(0), 5000), (Some(0), 1 << 40), (None, 0)] {
+            assert_eq!(
+                refill((770, 624), warm, others),
+                refill((770, 0), warm, others)
+            );
+        }
     }
 }

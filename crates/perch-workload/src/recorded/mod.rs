@@ -107,6 +107,7 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             class: task.class,
             uclamp: UNCLAMPED,
             footprint,
+            common: 0,
             space: Some(*processes.entry(task.process).or_insert(next)),
             group: None,
             start: task.start.map(Dist::Const),

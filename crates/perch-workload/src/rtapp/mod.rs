@@ -167,6 +167,7 @@ fn build(
                 class: task.class,
                 uclamp: task.uclamp,
                 footprint,
+                common: 0,
                 space: None,
                 group: task.group,
                 start: Some(Dist::Const(task.delay_ns)),

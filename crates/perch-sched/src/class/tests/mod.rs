@@ -65,6 +65,7 @@ const FAIR: NewTask = NewTask {
     uclamp: (0, 1024),
     affinity: MaskId(0),
     footprint: 0,
+    common: 0,
     space: None,
     group: None,
     carries: false,
