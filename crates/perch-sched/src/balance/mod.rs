@@ -303,6 +303,7 @@ impl Sched<'_> {
                 break;
             }
         }
+        self.searches(cpu, spent);
         self.rq.idleness_mut(cpu).raise_max_cost(spent);
         let mut first = None;
         self.rq.each_waiting(cpu, &mut |task| {

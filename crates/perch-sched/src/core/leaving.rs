@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! CPUs that are about to idle. A CPU whose last task has fallen asleep still runs that task's call
-//! of the scheduler for a while, and does not count as idle until it has switched to its idle task.
+//! of the scheduler for a while, in which it may also look for a task elsewhere. It does not count
+//! as idle until it has switched to its idle task.
 //! A waker that wants such a CPU's task itself does not choose: it sends the task to the CPU that
 //! it is leaving.
 
@@ -9,9 +10,19 @@ use std::collections::VecDeque;
 use super::Sched;
 use crate::id::TaskId;
 
-/// The CPUs that are about to idle, in the order in which they will: each takes as long.
+/// The CPUs that are about to idle, with the times at which they will, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving(VecDeque<(u64, usize)>);
+
+impl Leaving {
+    /// Adds a CPU, behind those that idle no later. Most take as long as one another, so that it
+    /// is the last.
+    fn add(&mut self, gone_ns: u64, cpu: usize) {
+        let later = self.0.iter().rev().take_while(|&&(at, _)| at > gone_ns);
+        let place = self.0.len() - later.count();
+        self.0.insert(place, (gone_ns, cpu));
+    }
+}
 
 /// The last task that fell asleep on a CPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +30,8 @@ pub(crate) struct Leaver {
     task: Option<TaskId>,
     /// When the CPU that it left idle has switched away from it, nanoseconds.
     gone_ns: u64,
+    /// The time that the CPU then spent on looking for a task elsewhere, in vain, nanoseconds.
+    searched_ns: u64,
 }
 
 impl Leaver {
@@ -26,20 +39,34 @@ impl Leaver {
     #[inline]
     pub fn sleeps(&mut self, task: TaskId) {
         self.task = Some(task);
+        self.searched_ns = 0;
+    }
+
+    /// Notes that the CPU looks for a task elsewhere for this long.
+    #[inline]
+    pub fn searches(&mut self, ns: u64) {
+        self.searched_ns = ns;
     }
 }
 
 impl Sched<'_> {
+    /// Notes that `cpu`, which has run out of tasks, looks for one elsewhere for this long.
+    #[inline]
+    pub(crate) fn searches(&mut self, cpu: usize, ns: u64) {
+        self.cpus[cpu].leaver.searches(ns);
+    }
+
     /// Begins the switch of `cpu` to its idle task. Returns whether that takes time.
     #[inline]
     pub(super) fn begin_leaving(&mut self, cpu: usize) -> bool {
-        let takes_ns = self.costs.switch_out_ns();
-        if takes_ns == 0 {
-            return false;
-        }
+        let searched_ns = std::mem::take(&mut self.cpus[cpu].leaver.searched_ns);
+        let takes_ns = match self.costs.switch_out_ns() {
+            0 => return false,
+            ns => ns + searched_ns,
+        };
         let gone_ns = self.rq.now() + takes_ns;
         self.cpus[cpu].leaver.gone_ns = gone_ns;
-        self.leaving.0.push_back((gone_ns, cpu));
+        self.leaving.add(gone_ns, cpu);
         true
     }
 
@@ -92,5 +119,27 @@ impl Sched<'_> {
             Some(leaver) if leaver == task => self.leaves_for_ns(cpu),
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_idle_in_the_order_of_time() {
+        let mut leaving = Leaving::default();
+        for (at, cpu) in [
+            (700, 0),
+            (9000, 1),
+            (800, 2),
+            (700, 3),
+            (9000, 4),
+            (10_000, 5),
+        ] {
+            leaving.add(at, cpu);
+        }
+        let order: Vec<usize> = leaving.0.iter().map(|&(_, cpu)| cpu).collect();
+        assert_eq!(order, [0, 3, 2, 1, 4, 5]);
     }
 }
