@@ -29,7 +29,7 @@ pub struct Cpu {
     pub(super) scan_cost_ns: u64,
     /// The kernel's own work that the CPU does while it is idle.
     pub(super) chores: Chores,
-    /// The last task that fell asleep here.
+    /// The task that fell asleep here last, while the CPU switches away from it.
     pub(super) leaver: Leaver,
 }
 

@@ -24,7 +24,7 @@ impl Leaving {
     }
 }
 
-/// The last task that fell asleep on a CPU.
+/// A CPU's last task, if it has fallen asleep and none has run since.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leaver {
     task: Option<TaskId>,
@@ -40,6 +40,12 @@ impl Leaver {
     pub fn sleeps(&mut self, task: TaskId) {
         self.task = Some(task);
         self.searched_ns = 0;
+    }
+
+    /// Notes that a task runs.
+    #[inline]
+    pub fn returns(&mut self) {
+        self.task = None;
     }
 
     /// Notes that the CPU looks for a task elsewhere for this long.

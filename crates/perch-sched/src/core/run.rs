@@ -138,6 +138,7 @@ impl Sched<'_> {
             self.leave_idle(cpu);
         }
         self.cpus[cpu].chores.clear();
+        self.cpus[cpu].leaver.returns();
         self.set_next(cpu, task);
         let woken_ns = std::mem::take(&mut self.rq.task_mut(task).woken_ns);
         let latency_ns = (woken_ns > 0).then(|| self.rq.now() - woken_ns);
