@@ -58,6 +58,7 @@ impl Sched<'_> {
         self.apply();
         if self.caches.is_on() {
             self.starts_running(task);
+            self.pays_accounting(cpu, task);
         }
         self.publish(cpu);
         self.note_misfit(cpu);

@@ -60,6 +60,14 @@ impl Costs {
         self.hardware.ipi_ns.at(self.distance(from, to)).into()
     }
 
+    /// Returns the time of `instructions` instructions that wait for nothing, in nanoseconds.
+    pub fn instructions_ns(&self, instructions: u32) -> u64 {
+        let per_ms = u64::from(self.hardware.core.instructions_per_100_cycles)
+            * u64::from(self.hardware.frequency_mhz)
+            * 10;
+        u64::from(instructions) * 1_000_000 / per_ms
+    }
+
     /// Returns the time of a switch between tasks, in nanoseconds.
     pub fn context_switch_ns(&self) -> u64 {
         self.hardware.context_switch_ns.into()

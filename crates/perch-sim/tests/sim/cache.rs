@@ -10,7 +10,9 @@ use perch_sim::workload::{Op, Space, TaskSpec, Workload};
 use perch_sim::{Dist, Glimpse, Metrics, Scenario};
 use proptest::prelude::*;
 
-use crate::common::{MS, checked, config, decisions, hog, of_tasks, scenario, task, traced};
+use crate::common::{
+    MS, checked, config, decisions, hog, of_tasks, scenario, task, traced, workload,
+};
 use crate::load::random;
 
 const ON: [Mode; 3] = [Mode::Posted, Mode::Upstream, Mode::Perch];
@@ -420,5 +422,31 @@ fn a_scan_is_paid_by_the_thread_that_does_it() {
                 "{mode}: {lost} lost with {spaces:?}, not {expected}"
             );
         }
+    }
+}
+
+/// Two processes of one thread each that pass a byte to and fro: what is left of the mechanism is its
+/// accounting, 120 instructions for each of the two runs of a round.
+#[test]
+fn accounting_takes_its_time() {
+    let machine = two_llcs(8);
+    let round_ns = |mode| {
+        let load = workload(&machine, "pipe:pairs=1");
+        let run = with(scenario(&machine, Era::V6_15, load, [50, 400]), mode).run();
+        let rounds = run.expect("a scenario that runs").metrics.counted;
+        400e6 / rounds as f64
+    };
+    let hardware = &machine.hardware;
+    let ghz = f64::from(hardware.frequency_mhz) / 1000.0;
+    let ipc = f64::from(hardware.core.instructions_per_100_cycles) / 100.0;
+    let expected = 2.0 * 120.0 / (ghz * ipc);
+    let off = round_ns(Mode::Off);
+    for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
+        let more = round_ns(mode) - off;
+        // Scans, where a process with one thread makes them, take 16 CPUs' time every 10 ms.
+        assert!(
+            (expected - 2.0..expected * 1.5).contains(&more),
+            "{mode}: {more} ns more than {off}, not {expected}"
+        );
     }
 }
