@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Pairs that pass a byte to and fro over loopback, as netperf's TCP_RR and UDP_RR do: a daemon
- * forks the servers, a shell's place takes the parent of the clients. The byte carries the
+ * Pairs that pass a byte to and fro over loopback, as netperf's TCP_RR and UDP_RR do. A daemon
+ * forks the servers; the main process starts the clients, as a shell would. The byte carries the
  * sender's CPU, so that each round tells how far apart the two sides are.
  *
  *   rr-pairs tcp|udp WARMUP_MS MEASURE_MS CPUS_A_NODE CPUS_A_CLUSTER PAIRS...

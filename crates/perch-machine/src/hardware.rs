@@ -139,6 +139,23 @@ pub struct Hardware {
     pub core: Core,
 }
 
+/// The cache lines that a task touches every time it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Their number.
+    pub lines: u32,
+    /// The number of those that tasks of its kind have in common: code, queues. Every CPU that runs
+    /// such tasks has them, so they do not follow the task from one to another.
+    pub common: u32,
+}
+
+impl From<u32> for Footprint {
+    /// Returns the footprint of a task that has all its lines to itself.
+    fn from(lines: u32) -> Footprint {
+        Footprint { lines, common: 0 }
+    }
+}
+
 impl Default for Hardware {
     /// Returns the costs of a machine file that gives none: round figures of a server of the years
     /// around 2020, of no vendor in particular. docs/machines.md lists each.

@@ -24,7 +24,7 @@ pub mod testing;
 pub use detect::detect;
 pub use error::{MachineError, Problem};
 pub use format::schema;
-pub use hardware::{ByDistance, ContendedLine, Core, Hardware, IdleState};
+pub use hardware::{ByDistance, ContendedLine, Core, Footprint, Hardware, IdleState};
 pub use hwloc::import;
 pub use library::resolve;
 pub use model::{Cpu, Distance, MAX_CPUS, Machine};

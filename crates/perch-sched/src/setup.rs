@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use perch_machine::Machine;
+use perch_machine::{Footprint, Machine};
 use perch_policy::{CpuMask, Policy, Topology};
 
 use crate::hardware::SharedSet;
@@ -24,11 +24,8 @@ pub struct NewTask {
     pub uclamp: (u32, u32),
     /// The CPUs that the task may use, by their place in [`Setup::masks`].
     pub affinity: MaskId,
-    /// The number of cache lines that the task touches every time it runs.
-    pub footprint: u32,
-    /// The number of those that tasks of its kind have in common: every CPU that runs such tasks has
-    /// them.
-    pub common: u32,
+    /// The cache lines that the task touches every time it runs.
+    pub footprint: Footprint,
     /// The address space that the task runs in, by its place in [`Setup::spaces`].
     pub space: Option<u32>,
     /// The task group that it is in, by its place in [`Setup::groups`]; `None` for the root group.

@@ -12,6 +12,7 @@
 //! the wake-ups decide where it stays.
 
 use perch_engine::Dist;
+use perch_machine::Footprint;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
@@ -28,9 +29,7 @@ pub(crate) struct Exchange {
     /// Cache lines that the sender wrote and the receiver needs: payload, socket, run queue.
     pub lines: u32,
     /// Cache lines that each side uses in every exchange.
-    pub footprint: u32,
-    /// Those that the sides of all pairs have in common.
-    pub common: u32,
+    pub footprint: Footprint,
 }
 
 /// The work of a pair's start, in microseconds. It spaces the starts, and with them decides where
@@ -101,7 +100,6 @@ fn pairs(
         after,
         lines,
         footprint,
-        common,
     } = exchange;
     let task = |program: Vec<Op>, start| TaskSpec {
         program: program.into(),
@@ -110,7 +108,6 @@ fn pairs(
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
-        common,
         space: None,
         group: None,
         start,
@@ -196,32 +193,28 @@ fn transactions(n: u64) -> Measure {
     Measure::rate("transactions", "trans/s/inst", 1.0, n as f64)
 }
 
-/// Reads the keys that stand for fitted and counted values, so that anybody can repeat a fit. The
-/// last value is the number of lines that only the task itself uses.
-fn fitted(
+/// Reads the keys that stand for fitted and counted values, so that anybody can repeat a fit. `own`
+/// is how many lines of the footprint only the side itself uses; `before` spreads that time.
+fn exchange(
     keys: &mut Keys<'_>,
-    [before, after, lines, footprint, own]: [u64; 5],
-) -> Result<[u64; 5], SpecError> {
+    [before_ns, after_ns, lines, footprint, own]: [u64; 5],
+    before: impl Fn(u64) -> Dist,
+) -> Result<Exchange, SpecError> {
     let footprint = keys.number("footprint", footprint, 0, 1_000_000)?;
     let own = keys.number("own", own.min(footprint), 0, footprint)?;
-    Ok([
-        keys.number("before_ns", before, 1, 1_000_000_000)?,
-        keys.number("after_ns", after, 0, 1_000_000_000)?,
-        keys.number("lines", lines, 0, 1_000_000)?,
-        footprint,
-        footprint - own,
-    ])
+    Ok(Exchange {
+        before: before(keys.number("before_ns", before_ns, 1, 1_000_000_000)?),
+        after: Dist::around(keys.number("after_ns", after_ns, 0, 1_000_000_000)?, 5),
+        lines: keys.number("lines", lines, 0, 1_000_000)? as u32,
+        footprint: Footprint {
+            lines: footprint as u32,
+            common: (footprint - own) as u32,
+        },
+    })
 }
 
 fn netperf(keys: &mut Keys<'_>, values: [u64; 5]) -> Result<Workload, SpecError> {
-    let [before, after, lines, footprint, common] = fitted(keys, values)?;
-    let exchange = Exchange {
-        before: Dist::around(before, 5),
-        after: Dist::around(after, 5),
-        lines: lines as u32,
-        footprint: footprint as u32,
-        common: common as u32,
-    };
+    let exchange = exchange(keys, values, |ns| Dist::around(ns, 5))?;
     pairs(keys, exchange, NETPERF, transactions)
 }
 
@@ -245,20 +238,15 @@ pub(crate) fn tbench_measure() -> Measure {
 
 /// Costs of one direction of tbench.
 pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError> {
-    let [before, after, lines, footprint, common] = fitted(keys, [4073, 1300, 38, 892, 327])?;
-    // Three messages in a hundred carry 64 KiB and take several times as long.
-    let far = before * 4;
-    let near = (before * 30 - far) / 29;
-    Ok(Exchange {
-        before: Dist::Mixed {
+    exchange(keys, [4073, 1300, 38, 892, 327], |ns| {
+        // Three messages in a hundred carry 64 KiB and take several times as long.
+        let far = ns * 4;
+        let near = (ns * 30 - far) / 29;
+        Dist::Mixed {
             near,
             far,
             one_in: 30,
-        },
-        after: Dist::around(after, 5),
-        lines: lines as u32,
-        footprint: footprint as u32,
-        common: common as u32,
+        }
     })
 }
 

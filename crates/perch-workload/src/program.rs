@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use perch_engine::Dist;
+use perch_machine::Footprint;
 use perch_policy::CpuMask;
 
 use crate::{Class, Site};
@@ -261,10 +262,7 @@ pub struct TaskSpec {
     /// when it chooses a CPU for the task (uclamp).
     pub uclamp: (u32, u32),
     /// Cache lines that the task touches every time it runs.
-    pub footprint: u32,
-    /// Those of the footprint that tasks of its kind have in common: code, queues. Every CPU that
-    /// runs such tasks has them, so they do not follow the task from one to another.
-    pub common: u32,
+    pub footprint: Footprint,
     /// Number in [`crate::Workload::spaces`] of the address space that the task runs in; `None` for a
     /// task that has no address space, such as a kernel thread.
     pub space: Option<u32>,

@@ -3,6 +3,7 @@
 //! server, and a request/think loop in place of "Trade".
 
 use perch_engine::Dist;
+use perch_machine::Footprint;
 
 use crate::keys::Keys;
 use crate::network::{Exchange, tbench_exchange, tbench_measure};
@@ -23,8 +24,7 @@ fn network(keys: &mut Keys<'_>) -> Result<Network, SpecError> {
 /// The builder of one service, with what the tasks of the service have in common.
 struct Service<'a, 'k> {
     keys: &'a mut Keys<'k>,
-    footprint: u32,
-    common: u32,
+    footprint: Footprint,
 }
 
 impl Service<'_, '_> {
@@ -45,7 +45,6 @@ impl Service<'_, '_> {
             class: Class::Fair,
             uclamp: UNCLAMPED,
             footprint: self.footprint,
-            common: self.common,
             space: None,
             start: Some(start),
             site,
@@ -94,7 +93,6 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         after,
         lines,
         footprint,
-        common,
     } = tbench_exchange(keys)?;
     let counts = Demand {
         tasks: 2 * u64::from(n),
@@ -125,12 +123,7 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         ]
     });
     let (clients, servers) = (clients.collect(), servers.collect());
-    let service = Service {
-        keys,
-        footprint,
-        common,
-    };
-    service.build(clients, servers, 2 * n, tbench_measure())
+    Service { keys, footprint }.build(clients, servers, 2 * n, tbench_measure())
 }
 
 /// Builds httperf with `--wsess=sessions,calls,think --burst-length=burst` (httperf(1), from
@@ -162,7 +155,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let after = keys.number("after_us", 10, 0, 1_000_000)? * 1000;
     let accept = keys.number("accept_us", 100, 1, 1_000_000)? * 1000;
     let client = keys.number("client_us", 5, 1, 1_000_000)? * 1000;
-    let (lines, footprint) = (40, 900);
+    let (lines, footprint) = (40, 900.into());
     let sessions = 0..at_once;
     let clients = sessions.clone().map(|session| {
         let (request, reply) = (2 * session, 2 * session + 1);
@@ -205,12 +198,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     });
     let (clients, servers) = (clients.collect(), servers.collect());
     let measure = Measure::rate("replies", "replies/s", 1.0, 1.0);
-    Service {
-        keys,
-        footprint,
-        common: 0,
-    }
-    .build(clients, servers, 2 * at_once, measure)
+    Service { keys, footprint }.build(clients, servers, 2 * at_once, measure)
 }
 
 /// Builds a request/think loop in place of "Trade": users on another computer ask an application
@@ -236,7 +224,7 @@ pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let serve = keys.number("serve_us", 2700, 1, 1_000_000)? * 1000;
     let query = keys.number("query_us", 135, 1, 1_000_000)? * 1000;
     let queries = keys.number("queries", 20, 1, 1000)?;
-    let (lines, footprint) = (60, 2000);
+    let (lines, footprint) = (60, 2000.into());
     let all = 0..users;
     let clients = all.clone().map(|user| {
         let mut program = vec![
@@ -278,10 +266,5 @@ pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     });
     let (clients, servers) = (clients.collect(), servers.collect());
     let measure = Measure::rate("requests", "requests/s", 1.0, 1.0);
-    Service {
-        keys,
-        footprint,
-        common: 0,
-    }
-    .build(clients, servers, 4 * users, measure)
+    Service { keys, footprint }.build(clients, servers, 4 * users, measure)
 }

@@ -66,14 +66,13 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         0 => Vec::new(),
         shares => hierarchy(shares, groups),
     };
-    let task = |program: Vec<Op>, footprint, space, group| TaskSpec {
+    let task = |program: Vec<Op>, footprint: u32, space, group| TaskSpec {
         program: program.into(),
         allowed: allowed.clone(),
         nice: 0,
         class: Class::Fair,
         uclamp: UNCLAMPED,
-        footprint,
-        common: 0,
+        footprint: footprint.into(),
         space,
         start: Some(Dist::Uniform(0, 1_000_000)),
         site: Site::Host,

@@ -19,10 +19,6 @@ pub(crate) use books::{CacheBooks, CacheTask, processes};
 /// the time after which a process without a scan loses its preference.
 const BOUNCE_NS: u64 = 50_000_000;
 
-/// The instructions that the accounting adds to a run of a thread: half of what a round of a pipe
-/// takes longer on 7.2 with cache-aware scheduling than without (docs/calibration.md).
-const ACCOUNTING: u32 = 120;
-
 impl Sched<'_> {
     /// Notes that a task starts to run in another LLC than before. Counts the change, and a bounce
     /// if the task comes back to the LLC that it left a short time ago.
@@ -134,8 +130,7 @@ impl Sched<'_> {
     #[cold]
     pub(crate) fn pays_accounting(&mut self, cpu: usize, task: TaskId) {
         if self.rq.task(task).state.process().is_some() {
-            let ns = self.costs.instructions_ns(ACCOUNTING);
-            self.charge_kernel(cpu, task, ns);
+            self.charge_kernel(cpu, task, self.caches.accounting_ns);
         }
     }
 

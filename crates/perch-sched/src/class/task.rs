@@ -2,6 +2,7 @@
 //! A task as the scheduler has it: its place in its class, the work that is left to it, and where
 //! its cached lines are.
 
+use perch_machine::Footprint;
 use perch_policy::TaskState;
 
 use super::fair;
@@ -37,10 +38,8 @@ pub struct Task {
     /// The work that the task owes before its next operation, in nanoseconds at full capacity:
     /// wake-ups that it sent, data that it fetched.
     pub debt_ns: u64,
-    /// The number of lines that the task finds in its caches when it runs undisturbed.
-    pub footprint: u32,
-    /// The number of those that it finds on every CPU.
-    pub common: u32,
+    /// The lines that the task finds in its caches when it runs undisturbed.
+    pub footprint: Footprint,
     /// The CPU whose caches hold the task's lines: the one that it last ran on, `None` before
     /// the first.
     pub warm_cpu: Option<u32>,
@@ -73,7 +72,6 @@ impl Task {
             left_ns: 0,
             debt_ns: 0,
             footprint: spec.footprint,
-            common: spec.common,
             warm_cpu: None,
             warm_fill: 0,
             woken_ns: 0,

@@ -83,6 +83,7 @@ impl<'a> Sched<'a> {
             acting: 0,
             cpus: (0..n).map(|cpu| new_cpu(topology, &costs, cpu)).collect(),
             leaving: Leaving::default(),
+            caches: cache::CacheBooks::new(&policy, topology, &costs),
             costs,
             idle_tasks: (0..n)
                 .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
@@ -92,7 +93,6 @@ impl<'a> Sched<'a> {
             counts: Counts::new(),
             balance: BalanceState::new(topology, &rules.balance, random),
             watch: Watch::default(),
-            caches: cache::CacheBooks::new(&policy, topology),
         }
     }
 }

@@ -16,13 +16,20 @@ impl Sched<'_> {
         let state = self.host.cpu_mut(cpu);
         state.idle_since_ns = self.rq.now();
         state.idle_exit_ns = exit_ns;
-        let idle = self.cpus[cpu].inbox.is_empty() && self.rq.nr(cpu) == 0;
-        let idle = idle && !self.begin_leaving(cpu);
-        self.host.set_idle(cpu, idle);
-        if idle {
-            self.note_idle_core(cpu);
+        self.host.set_idle(cpu, false);
+        if !self.begin_leaving(cpu) {
+            self.count_as_idle(cpu);
         }
         self.share_core(cpu);
+    }
+
+    /// Lets `cpu` count as idle, unless it has a task or one is on its way there.
+    pub(super) fn count_as_idle(&mut self, cpu: usize) {
+        let free = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
+        if free && self.cpus[cpu].inbox.is_empty() {
+            self.host.set_idle(cpu, true);
+            self.note_idle_core(cpu);
+        }
     }
 
     /// Makes `cpu`, which was idle and has a task to run, busy.
@@ -44,7 +51,7 @@ impl Sched<'_> {
 
     /// Sets the flag that the LLC has an idle core, if `cpu` is the last CPU of its core to become
     /// idle.
-    pub(super) fn note_idle_core(&mut self, cpu: usize) {
+    fn note_idle_core(&mut self, cpu: usize) {
         let topology = self.host.topology();
         if !topology.has_smt() {
             return;

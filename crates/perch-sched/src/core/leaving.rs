@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! CPUs that are about to idle. A CPU whose last task has fallen asleep still runs that task's call
 //! of the scheduler for a while, in which it may also look for a task elsewhere. It does not count
-//! as idle until it has switched to its idle task.
-//! A waker that wants such a CPU's task itself does not choose: it sends the task to the CPU that
-//! it is leaving.
+//! as idle until it has switched to its idle task. A waker that wants that very task does not
+//! choose: it sends the task back to the CPU.
 
 use std::collections::VecDeque;
 
@@ -35,23 +34,17 @@ pub(crate) struct Leaver {
 }
 
 impl Leaver {
-    /// Notes that `task` has fallen asleep.
+    /// Notes that a task runs.
     #[inline]
-    pub fn sleeps(&mut self, task: TaskId) {
-        self.task = Some(task);
+    pub fn runs(&mut self) {
+        self.task = None;
         self.searched_ns = 0;
     }
 
-    /// Notes that a task runs.
+    /// Notes that `task`, which ran, has fallen asleep.
     #[inline]
-    pub fn returns(&mut self) {
-        self.task = None;
-    }
-
-    /// Notes that the CPU looks for a task elsewhere for this long.
-    #[inline]
-    pub fn searches(&mut self, ns: u64) {
-        self.searched_ns = ns;
+    pub fn sleeps(&mut self, task: TaskId) {
+        self.task = Some(task);
     }
 }
 
@@ -59,7 +52,7 @@ impl Sched<'_> {
     /// Notes that `cpu`, which has run out of tasks, looks for one elsewhere for this long.
     #[inline]
     pub(crate) fn searches(&mut self, cpu: usize, ns: u64) {
-        self.cpus[cpu].leaver.searches(ns);
+        self.cpus[cpu].leaver.searched_ns = ns;
     }
 
     /// Begins the switch of `cpu` to its idle task. Returns whether that takes time.
@@ -89,23 +82,20 @@ impl Sched<'_> {
         let Some((at_ns, cpu)) = self.leaving.0.pop_front() else {
             return;
         };
-        let c = &self.cpus[cpu];
         // The CPU may have run another task since, and be about to idle again.
-        let is_last = c.leaver.gone_ns == at_ns;
-        if is_last && c.inbox.is_empty() && self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0 {
-            self.host.set_idle(cpu, true);
-            self.note_idle_core(cpu);
+        if self.cpus[cpu].leaver.gone_ns == at_ns {
+            self.count_as_idle(cpu);
         }
     }
 
-    /// Lets `cpu`, which is about to idle, count as idle at once.
+    /// Lets `cpu`, which is about to idle, count as idle at once. Returns the time by which that is
+    /// too early, in nanoseconds.
     #[cold]
-    pub(super) fn hurry_leaving(&mut self, cpu: usize) {
+    pub(super) fn hurry_leaving(&mut self, cpu: usize) -> u64 {
+        let early_ns = self.leaves_for_ns(cpu);
         self.cpus[cpu].leaver.gone_ns = self.rq.now();
-        if self.cpus[cpu].inbox.is_empty() && self.rq.nr(cpu) == 0 {
-            self.host.set_idle(cpu, true);
-            self.note_idle_core(cpu);
-        }
+        self.count_as_idle(cpu);
+        early_ns
     }
 
     /// Returns for how long `cpu`, which runs no task, is still about to idle, in nanoseconds.
@@ -117,14 +107,11 @@ impl Sched<'_> {
         }
     }
 
-    /// Returns for how long `cpu` is still about to switch away from `task`, which fell asleep
-    /// there, to its idle task (`on_cpu`), in nanoseconds.
+    /// Returns whether `cpu` is still about to switch away from `task`, which fell asleep there, to
+    /// its idle task (`on_cpu`).
     #[inline]
-    pub(super) fn is_left_for_ns(&self, cpu: usize, task: TaskId) -> u64 {
-        match self.cpus[cpu].leaver.task {
-            Some(leaver) if leaver == task => self.leaves_for_ns(cpu),
-            _ => 0,
-        }
+    pub(super) fn is_left_by(&self, cpu: usize, task: TaskId) -> bool {
+        self.cpus[cpu].leaver.task == Some(task) && self.leaves_for_ns(cpu) > 0
     }
 }
 

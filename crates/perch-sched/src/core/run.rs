@@ -138,7 +138,7 @@ impl Sched<'_> {
             self.leave_idle(cpu);
         }
         self.cpus[cpu].chores.clear();
-        self.cpus[cpu].leaver.returns();
+        self.cpus[cpu].leaver.runs();
         self.set_next(cpu, task);
         let woken_ns = std::mem::take(&mut self.rq.task_mut(task).woken_ns);
         let latency_ns = (woken_ns > 0).then(|| self.rq.now() - woken_ns);
@@ -151,10 +151,8 @@ impl Sched<'_> {
         let warm = t.warm();
         let c = &mut self.cpus[cpu];
         let others = c.fill - t.warm_fill.min(c.fill);
-        let refill = self
-            .costs
-            .refill_ns((t.footprint, t.common), warm, cpu, others);
-        c.fill += u64::from(t.footprint);
+        let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
+        c.fill += u64::from(t.footprint.lines);
         // A switch takes a nanosecond at least, so that a task that blocks at once does so at a
         // later time.
         let switch_ns = self.costs.context_switch_ns();

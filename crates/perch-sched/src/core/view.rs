@@ -3,6 +3,7 @@
 //! are, and the work that they have left.
 
 use perch_engine::{Event, EventQueue};
+use perch_machine::Footprint;
 use perch_policy::{CpuMask, Host};
 
 use super::inbox::Inbox;
@@ -156,11 +157,9 @@ impl Sched<'_> {
         (warm, t.warm_fill)
     }
 
-    /// Returns the number of lines that `task` touches every time it runs, and how many of them it
-    /// finds on every CPU.
-    pub fn footprint(&self, task: TaskId) -> (u32, u32) {
-        let t = self.rq.task(task);
-        (t.footprint, t.common)
+    /// Returns the lines that `task` touches every time it runs.
+    pub fn footprint(&self, task: TaskId) -> Footprint {
+        self.rq.task(task).footprint
     }
 
     /// Returns the time at which `task` was last woken, or last left a CPU while it was runnable,

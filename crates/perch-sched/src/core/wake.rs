@@ -27,15 +27,14 @@ impl Sched<'_> {
         if self.rq.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
-        let leaves_ns = self.is_left_for_ns(prev, task);
         let mut spin_ns = 0;
-        if leaves_ns > 0 {
+        if self.is_left_by(prev, task) {
             if this_cpu != prev && self.rules.idle_by_wake_list {
                 return self.wake_leaver(task, this_cpu, waker);
             }
             // Earlier wakers wait until the CPU has switched. An interrupt there comes afterwards.
-            self.hurry_leaving(prev);
-            spin_ns = if this_cpu == prev { 0 } else { leaves_ns };
+            let early_ns = self.hurry_leaving(prev);
+            spin_ns = if this_cpu == prev { 0 } else { early_ns };
         }
         let wake = Wake {
             now_ns: now,
@@ -61,17 +60,7 @@ impl Sched<'_> {
     /// Wakes a task whose CPU is still about to switch away from it: the task goes there, without a
     /// choice.
     fn wake_leaver(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
-        let cpu = self.rq.task(task).cpu();
-        self.happened(Observed::Stayed {
-            task,
-            waker,
-            this_cpu,
-            cpu,
-            reason: "never left its CPU",
-        });
-        if self.caches.reserves() {
-            self.reserve(cpu, 1);
-        }
+        let cpu = self.stays(task, this_cpu, waker, "never left its CPU");
         let cost = self.costs.wake_ns(0);
         self.send_to(task, cpu, this_cpu, cost, false);
         cost
@@ -79,23 +68,35 @@ impl Sched<'_> {
 
     /// Wakes a task that EEVDF left on its queue, delayed, when it fell asleep.
     fn wake_delayed(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
+        let cpu = self.stays(task, this_cpu, waker, "never left its queue");
+        self.rq.update_current(cpu);
+        self.rq.requeue_delayed(cpu, task);
+        self.publish(cpu);
+        let cost = self.costs.wake_ns(0);
+        self.preempt_from(cpu, task, this_cpu, cost);
+        cost
+    }
+
+    /// Notes that `task` is woken where it is, and what it had not left. Returns its CPU.
+    fn stays(
+        &mut self,
+        task: TaskId,
+        this_cpu: usize,
+        waker: Waker,
+        reason: &'static str,
+    ) -> usize {
         let cpu = self.rq.task(task).cpu();
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
-        self.rq.update_current(cpu);
-        self.rq.requeue_delayed(cpu, task);
-        self.publish(cpu);
         self.happened(Observed::Stayed {
             task,
             waker,
             this_cpu,
             cpu,
-            reason: "never left its queue",
+            reason,
         });
-        let cost = self.costs.wake_ns(0);
-        self.preempt_from(cpu, task, this_cpu, cost);
-        cost
+        cpu
     }
 
     /// Brings a woken task to `cpu`. The waker on `this_cpu` enqueues it itself if `cpu` is busy

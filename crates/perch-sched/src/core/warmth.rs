@@ -33,7 +33,7 @@ impl Sched<'_> {
             &Use {
                 task,
                 cpu,
-                footprint: t.footprint,
+                footprint: t.footprint.lines,
                 warm,
                 others,
             },

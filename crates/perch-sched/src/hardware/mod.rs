@@ -6,7 +6,7 @@ pub(crate) mod c2c;
 mod lines;
 mod llc;
 
-use perch_machine::{Cpu, Distance, Hardware, Machine};
+use perch_machine::{Cpu, Distance, Footprint, Hardware, Machine};
 
 pub use c2c::{C2c, Line, Row, User};
 pub use lines::{Access, Field, Layouts, Lines, Symbol};
@@ -128,21 +128,22 @@ impl Costs {
         speed.max(1)
     }
 
-    /// Returns the time, in nanoseconds, to bring the `footprint` lines of a task back into the
+    /// Returns the time, in nanoseconds, to bring the `footprint` of a task back into the
     /// private caches of `cpu`. `others` is the number of lines that other tasks used there since
     /// the task left, if it left that CPU. A task that comes from elsewhere fetches its own lines
     /// from `warm`, and finds those that are `common`.
     pub fn refill_ns(
         &self,
-        (footprint, common): (u32, u32),
+        footprint: Footprint,
         warm: Option<usize>,
         cpu: usize,
         others: u64,
     ) -> u64 {
+        let Footprint { lines, common } = footprint;
         let alone = match warm {
-            None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
-            Some(warm) if warm != cpu => self.transfer_ns(footprint - common, warm, cpu),
-            Some(_) => self.lost_ns(u64::from(footprint), others),
+            None => u64::from(lines) * u64::from(self.hardware.memory_ns.0),
+            Some(warm) if warm != cpu => self.transfer_ns(lines - common, warm, cpu),
+            Some(_) => self.lost_ns(u64::from(lines), others),
         };
         alone / self.refills_at_once()
     }
@@ -231,19 +232,20 @@ mod tests {
     fn a_task_brings_its_own_lines_and_finds_the_common_ones() {
         let machine = perch_machine::library::load("kunpeng920").expect("a machine of the library");
         let costs = Costs::new(&machine);
-        let refill = |lines, warm, others| costs.refill_ns(lines, warm, 0, others);
+        let refill = |footprint, warm, others| costs.refill_ns(footprint, warm, 0, others);
+        let netperf = Footprint {
+            lines: 770,
+            common: 624,
+        };
         // From another CPU, near or far, come only its own.
-        for from in [1, 5, 40, 100] {
-            assert_eq!(
-                refill((770, 624), Some(from), 0),
-                refill((146, 0), Some(from), 0)
-            );
+        for from in [1, 5, 40, 100].map(Some) {
+            assert_eq!(refill(netperf, from, 0), refill(146.into(), from, 0));
         }
         // Where other tasks have run since, all have to come back, and so they do at the first run.
         for (warm, others) in [(Some(0), 0), (Some(0), 5000), (Some(0), 1 << 40), (None, 0)] {
             assert_eq!(
-                refill((770, 624), warm, others),
-                refill((770, 0), warm, others)
+                refill(netperf, warm, others),
+                refill(770.into(), warm, others)
             );
         }
     }

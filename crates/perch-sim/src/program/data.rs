@@ -35,7 +35,7 @@ impl TaskData {
         let fill = system.fill(cpu);
         let warm = place.map(|at| at.cpu.index());
         let others = place.map_or(0, |at| fill - at.fill.min(fill));
-        let cost = system.costs().refill_ns((lines, 0), warm, cpu, others);
+        let cost = system.costs().refill_ns(lines.into(), warm, cpu, others);
         system.add_fill(cpu, lines);
         *place = Some(Place {
             cpu: CpuId::of(cpu),

@@ -147,7 +147,6 @@ fn new_task(spec: &TaskSpec, affinity: MaskId) -> NewTask {
         uclamp: spec.uclamp,
         affinity,
         footprint: spec.footprint,
-        common: spec.common,
         space: spec.space,
         group: spec.group,
         carries: matches!(Place::of(spec), Place::Vcpu(..)),

@@ -11,7 +11,7 @@ use perch_sim::{Dist, Glimpse, Metrics, Scenario};
 use proptest::prelude::*;
 
 use crate::common::{
-    MS, checked, config, decisions, hog, of_tasks, scenario, task, traced, workload,
+    MS, checked, config, decisions, hog, of_tasks, scenario, task, traced, wakee, waker, workload,
 };
 use crate::load::random;
 
@@ -251,24 +251,10 @@ fn wake_ups_rush_in_between_two_looks_unless_they_are_reserved() {
 #[test]
 fn posted_acts_on_a_mostly_idle_machine() {
     let machine = two_llcs(16);
-    let waker = vec![
-        Op::Sleep(Dist::Const(20 * MS)),
-        Op::Send {
-            channel: 0,
-            lines: 0,
-            sync: false,
-        },
-        Op::Jump(0),
-    ];
-    let wakee = vec![
-        Op::Receive { channel: 0 },
-        Op::Run(Dist::Const(MS)),
-        Op::Jump(0),
-    ];
     let tasks = vec![
         task(&machine, hog(), [16]),
-        task(&machine, waker, [17]),
-        task(&machine, wakee, 0..32),
+        task(&machine, waker(Op::Sleep(Dist::Const(20 * MS))), [17]),
+        task(&machine, wakee(MS), 0..32),
     ];
     let load = process(&machine, "mostly idle", tasks, 1);
     let run = scenario(&machine, Era::V6_15, load, [0, 200]);
@@ -293,15 +279,10 @@ fn to_and_fro(pause_ns: u64) -> Metrics {
             Op::Jump(0),
         ]
     };
-    let wakee = vec![
-        Op::Receive { channel: 0 },
-        Op::Run(Dist::Const(1000)),
-        Op::Jump(0),
-    ];
     let tasks = vec![
         task(&machine, waker(MS), [0]),
         task(&machine, waker(MS + pause_ns), [4]),
-        task(&machine, wakee, 0..8),
+        task(&machine, wakee(1000), 0..8),
     ];
     let load = process(&machine, "to and fro", tasks, 1);
     let outcome = scenario(&machine, Era::V6_15, load, [0, 2000]).run();
@@ -441,7 +422,7 @@ fn accounting_takes_its_time() {
     let ipc = f64::from(hardware.core.instructions_per_100_cycles) / 100.0;
     let expected = 2.0 * 120.0 / (ghz * ipc);
     let off = round_ns(Mode::Off);
-    for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
+    for mode in ON {
         let more = round_ns(mode) - off;
         // Scans, where a process with one thread makes them, take 16 CPUs' time every 10 ms.
         assert!(

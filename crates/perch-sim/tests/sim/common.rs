@@ -129,6 +129,22 @@ pub fn hog() -> Vec<Op> {
     vec![Op::Run(Dist::Const(100_000)), Op::Count, Op::Jump(0)]
 }
 
+/// A loop that does `pause` and then wakes the task that [`wakee`] describes.
+pub fn waker(pause: Op) -> Vec<Op> {
+    let send = Op::Send {
+        channel: 0,
+        lines: 0,
+        sync: false,
+    };
+    vec![pause, send, Op::Jump(0)]
+}
+
+/// A loop that is woken by channel 0, and runs for this long.
+pub fn wakee(run_ns: u64) -> Vec<Op> {
+    let run = Op::Run(Dist::Const(run_ns));
+    vec![Op::Receive { channel: 0 }, run, Op::Jump(0)]
+}
+
 /// A proptest configuration of `cases` cases, more when `PROPTEST_CASES` asks for more than its
 /// usual 256; seeds are not shrunk, a smaller seed is no simpler.
 pub fn config(cases: u32) -> proptest::test_runner::Config {

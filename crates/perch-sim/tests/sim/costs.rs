@@ -144,10 +144,10 @@ fn deep_states_are_for_long_idleness() {
 #[test]
 fn a_task_that_moves_fetches_its_lines() {
     let kunpeng = machine("kunpeng920");
-    let bursts = |footprint| {
+    let bursts = |footprint: u32| {
         // Three hogs on two CPUs move for ever.
         let spec = |_| TaskSpec {
-            footprint,
+            footprint: footprint.into(),
             ..task(&kunpeng, hog(), [0, 40])
         };
         let load = of_tasks(&kunpeng, "3 hogs on 2 CPUs", (0..3).map(spec).collect(), 0);
@@ -171,9 +171,9 @@ fn a_task_that_moves_fetches_its_lines() {
 #[test]
 fn without_moves_and_company_a_footprint_costs_nothing() {
     let kunpeng = machine("kunpeng920");
-    let bursts = |footprint| {
+    let bursts = |footprint: u32| {
         let spec = TaskSpec {
-            footprint,
+            footprint: footprint.into(),
             ..task(&kunpeng, hog(), 0..1)
         };
         let load = of_tasks(&kunpeng, "one hog", vec![spec], 0);

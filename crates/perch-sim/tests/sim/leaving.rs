@@ -8,7 +8,7 @@ use perch_policy::Era;
 use perch_sim::Dist;
 use perch_sim::workload::Op;
 
-use crate::common::{checked, machine, of_tasks, scenario, task, traced};
+use crate::common::{checked, machine, of_tasks, scenario, task, traced, wakee, waker};
 
 const LEAVES_NS: u64 = 2000;
 
@@ -24,21 +24,11 @@ fn wake_ups(era: Era, switch_out_ns: u32) -> (u64, u64) {
     let machine = leaving(switch_out_ns);
     let (mut stayed, mut decided) = (0, 0);
     for pause_ns in (10_000..20_000).step_by(LEAVES_NS as usize / 2) {
-        let waker = vec![
-            Op::Run(Dist::Const(pause_ns)),
-            Op::Send {
-                channel: 0,
-                lines: 0,
-                sync: false,
-            },
-            Op::Jump(0),
+        let waker = waker(Op::Run(Dist::Const(pause_ns)));
+        let tasks = vec![
+            task(&machine, wakee(12_000), 1..4),
+            task(&machine, waker, 0..1),
         ];
-        let wakee = vec![
-            Op::Receive { channel: 0 },
-            Op::Run(Dist::Const(12_000)),
-            Op::Jump(0),
-        ];
-        let tasks = vec![task(&machine, wakee, 1..4), task(&machine, waker, 0..1)];
         let load = of_tasks(&machine, "a waker and a sleeper", tasks, 1);
         let (trace, outcome) = traced(&scenario(&machine, era, load, [1, 5]));
         let m = outcome.metrics;

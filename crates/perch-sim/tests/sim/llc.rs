@@ -28,7 +28,7 @@ fn bursts(
     ];
     let tasks = cpus.iter().enumerate().map(|(i, &cpu)| TaskSpec {
         space: Some((i % processes) as u32),
-        footprint,
+        footprint: footprint.into(),
         ..task(machine, program.clone(), cpu..cpu + 1)
     });
     let load = Workload {

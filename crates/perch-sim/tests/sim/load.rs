@@ -77,7 +77,7 @@ impl Load<'_> {
         let start = Dist::Uniform(0, self.dice.range(0, 3_000_000));
         let mut spec = task(self.machine, program, cpus.iter().copied());
         spec.start = there.then_some(start);
-        spec.footprint = self.dice.range(0, 2000) as u32;
+        spec.footprint = (self.dice.range(0, 2000) as u32).into();
         if self.dice.chance(30) {
             spec.nice = self.dice.range(0, 39) as i8 - 20;
         }

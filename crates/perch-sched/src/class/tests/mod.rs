@@ -9,7 +9,7 @@ mod rt;
 
 use std::sync::Arc;
 
-use perch_machine::Machine;
+use perch_machine::{Footprint, Machine};
 use perch_policy::{CpuMask, Era, GroupId, Host, Modes, Policy, Topology};
 
 use super::{Effect, New, RunQueues, Task};
@@ -64,8 +64,10 @@ const FAIR: NewTask = NewTask {
     slices: false,
     uclamp: (0, 1024),
     affinity: MaskId(0),
-    footprint: 0,
-    common: 0,
+    footprint: Footprint {
+        lines: 0,
+        common: 0,
+    },
     space: None,
     group: None,
     carries: false,

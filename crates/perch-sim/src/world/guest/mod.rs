@@ -247,7 +247,7 @@ impl Guests {
         let (fill, footprint) = (sched.fill(cpu), sched.footprint(inside));
         let others = fill - warm_fill.min(fill);
         let refill_ns = sched.costs().refill_ns(footprint, warm, cpu, others);
-        sched.add_fill(cpu, footprint.0);
+        sched.add_fill(cpu, footprint.lines);
         sched.charge(task, refill_ns);
     }
 
