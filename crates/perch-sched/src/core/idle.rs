@@ -17,16 +17,21 @@ impl Sched<'_> {
         state.idle_since_ns = self.rq.now();
         state.idle_exit_ns = exit_ns;
         self.host.set_idle(cpu, false);
-        if !self.begin_leaving(cpu) {
+        if self.is_free(cpu) && !self.begin_leaving(cpu) {
             self.count_as_idle(cpu);
         }
         self.share_core(cpu);
     }
 
-    /// Lets `cpu` count as idle, unless it has a task or one is on its way there.
+    /// Returns whether `cpu` has no task, and none is on its way there.
+    fn is_free(&self, cpu: usize) -> bool {
+        let empty = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
+        empty && self.cpus[cpu].inbox.is_empty()
+    }
+
+    /// Lets `cpu` count as idle if it is free.
     pub(super) fn count_as_idle(&mut self, cpu: usize) {
-        let free = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
-        if free && self.cpus[cpu].inbox.is_empty() {
+        if self.is_free(cpu) {
             self.host.set_idle(cpu, true);
             self.note_idle_core(cpu);
         }
