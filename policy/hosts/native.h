@@ -17,6 +17,11 @@ struct perch_native_cpu {
 	perch_u64 idle_since_ns;
 };
 
+/* The capacity of a group of a domain, and the largest of its CPUs'. */
+struct perch_native_group {
+	perch_u32 capacity, max_capacity;
+};
+
 struct perch_native_llc {
 	perch_u32 set, nr_idle_scan;
 	perch_u32 idle_cores, pad;
@@ -27,6 +32,7 @@ struct perch_host {
 	const perch_u64 PERCH_AS *idle;
 	const perch_u64 PERCH_AS *sched_idle;
 	const struct perch_native_cpu PERCH_AS *cpus;
+	const struct perch_native_group PERCH_AS *groups; /* by set number */
 	struct perch_native_llc PERCH_AS *llcs;
 	struct perch_epoch PERCH_AS *epochs;
 	struct perch_llc_load PERCH_AS *loads;
@@ -95,6 +101,16 @@ PERCH_INLINE perch_u32 perch_host_util(const struct perch_host *h, perch_u32 cpu
 PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32 cpu)
 {
 	return h->cpus[cpu].capacity;
+}
+
+PERCH_INLINE perch_u32 perch_host_group_capacity(const struct perch_host *h, perch_u32 set)
+{
+	return h->groups[set].capacity;
+}
+
+PERCH_INLINE perch_u32 perch_host_group_max_capacity(const struct perch_host *h, perch_u32 set)
+{
+	return h->groups[set].max_capacity;
 }
 
 PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu)

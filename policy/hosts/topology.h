@@ -12,9 +12,13 @@
 
 #include "../include/perch/host.h"
 
-/* A set of CPUs: words `first` to `first + words - 1`, at pool[offset]. */
+/*
+ * A set of CPUs: words `first` to `first + words - 1`, at pool[offset]. Its
+ * capacity is the sum of its CPUs' architectural ones; then the largest of these.
+ */
 struct perch_native_set {
 	perch_u32 first, words, offset, weight;
+	perch_u32 capacity, max_capacity;
 };
 
 struct perch_native_domain {

@@ -25,6 +25,8 @@ pub struct Host {
     idle: Box<[u64]>,
     sched_idle: Box<[u64]>,
     cpus: Box<[CpuState]>,
+    /// By the number of the group's set.
+    groups: Box<[ffi::Group]>,
     llcs: Box<[ffi::Llc]>,
     epochs: Box<[ffi::Epoch]>,
     loads: Box<[LlcLoad]>,
@@ -50,6 +52,7 @@ impl Host {
                 ..CpuState::default()
             })
             .collect();
+        let groups = topology.new_groups();
         let llcs = topology.new_llcs();
         let raw = ffi::Host {
             topology: topology.raw(),
@@ -57,6 +60,7 @@ impl Host {
             sched_idle: sched_idle.as_ptr() as u64,
             // refresh() writes these before each call.
             cpus: 0,
+            groups: 0,
             llcs: 0,
             epochs: 0,
             loads: 0,
@@ -70,6 +74,7 @@ impl Host {
             idle,
             sched_idle,
             cpus,
+            groups,
             llcs,
             raw,
         }
@@ -130,6 +135,21 @@ impl Host {
         self.sched_idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
 
+    /// The capacity of a group of a domain and the largest of its CPUs', by the number of the group's
+    /// set, as the kernel's periodic balance last added them up.
+    pub fn group_capacity(&self, set: usize) -> (u32, u32) {
+        let group = &self.groups[set];
+        (group.capacity, group.max_capacity)
+    }
+
+    /// Sets the capacity of a group and the largest of its CPUs'.
+    pub fn set_group_capacity(&mut self, set: usize, capacity: u32, max_capacity: u32) {
+        self.groups[set] = ffi::Group {
+            capacity,
+            max_capacity,
+        };
+    }
+
     /// How many CPUs a scan of this LLC, or of this set of [`Topology::nr_shared`], may examine
     /// (`nr_idle_scan`).
     pub fn nr_idle_scan(&self, llc: usize) -> u32 {
@@ -158,6 +178,7 @@ impl Host {
             idle: image.push(&self.idle),
             sched_idle: image.push(&self.sched_idle),
             cpus: image.push(&self.cpus),
+            groups: image.push(&self.groups),
             llcs: image.push(&self.llcs),
             epochs: image.push(&self.epochs),
             loads: image.push(&self.loads),
@@ -189,6 +210,7 @@ impl Host {
     /// Points C's view at those arrays that may have moved.
     pub(crate) fn refresh(&mut self) {
         self.raw.cpus = self.cpus.as_ptr() as u64;
+        self.raw.groups = self.groups.as_ptr() as u64;
         self.raw.llcs = self.llcs.as_mut_ptr() as u64;
         self.raw.epochs = self.epochs.as_mut_ptr() as u64;
         self.raw.loads = self.loads.as_mut_ptr() as u64;

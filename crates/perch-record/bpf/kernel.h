@@ -113,6 +113,26 @@ struct cpuidle_state {
 	__s64 exit_latency_ns;
 };
 
+struct sched_domain_shared {
+	int has_idle_cores;
+	int nr_idle_scan;
+};
+
+struct sched_group_capacity {
+	unsigned long capacity;
+	unsigned long max_capacity;
+};
+
+struct sched_group {
+	struct sched_group_capacity *sgc;
+};
+
+struct sched_domain {
+	struct sched_domain *parent;
+	struct sched_group *groups; /* that of the domain's own CPU */
+	struct sched_domain_shared *shared;
+};
+
 struct rq {
 	unsigned int nr_running;
 	unsigned int ttwu_pending;
@@ -122,15 +142,7 @@ struct rq {
 	struct task_struct *idle;
 	__u64 idle_stamp;
 	struct cpuidle_state *idle_state;
-};
-
-struct sched_domain_shared {
-	int has_idle_cores;
-	int nr_idle_scan;
-};
-
-struct sched_domain {
-	struct sched_domain_shared *shared;
+	struct sched_domain *sd;
 };
 
 #pragma clang attribute pop

@@ -230,4 +230,33 @@ static __always_inline void see_rows(struct raw_wake *raw, int later)
 	}
 }
 
+/* Records the capacities of groups, by which the kernel compares them on fork and exec. */
+static __always_inline void see_groups(struct raw_wake *raw)
+{
+	struct raw_group *to = (void *)raw + ROWS_AT + 2 * nr_cpus * sizeof(struct raw_cpu);
+	__u32 i, level;
+
+	for (i = 0; i < config.nr_groups && can_loop; i++) {
+		/* The verifier forgets the bounds of a number whose address is taken. */
+		__u32 key = i;
+		const struct raw_group_place *place = bpf_map_lookup_elem(&groups, &key);
+		const struct sched_domain *sd;
+		const struct rq *rq;
+
+		if (!place)
+			return;
+		rq = bpf_per_cpu_ptr(&runqueues, place->cpu);
+		if (!rq)
+			return;
+		/* A load behind a null pointer reads 0. */
+		sd = rq->sd;
+		for (level = place->level; level && can_loop; level--)
+			sd = sd->parent;
+		to[i].capacity = sd->groups->sgc->capacity;
+		to[i].max_capacity = 0;
+		if (bpf_core_field_exists(sd->groups->sgc->max_capacity))
+			to[i].max_capacity = sd->groups->sgc->max_capacity;
+	}
+}
+
 #endif

@@ -3,7 +3,7 @@
  * The record of one wake-up, which the recorder's program hands out; scripts/mirrors writes
  * src/raw/generated.rs from this file. A record is a raw_wake, then sets of CPUs as words of 64
  * (enum raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where raw_wake.rows
- * says so, a raw_cpu a CPU, once or twice.
+ * says so, a raw_cpu a CPU, once or twice, then, where it is twice, a raw_group a group of CPUs.
  */
 #ifndef PERCH_RECORD_RAW_H
 #define PERCH_RECORD_RAW_H
@@ -42,6 +42,18 @@ struct raw_cpu {
 	__u32 idle_exit_ns;
 	__u16 nr_running;
 	__u16 nr_delayed;
+};
+
+/* The capacity of a group of a domain, and the largest of its CPUs'; 0 where the kernel has no such group. */
+struct raw_group {
+	__u32 capacity;
+	__u32 max_capacity;
+};
+
+/* The place of a group: it is the one of this CPU in the CPU's domain of this level. */
+struct raw_group_place {
+	__u32 cpu;
+	__u32 level; /* from 0 for the lowest domain */
 };
 
 /* The figures of two CPUs: the waker's, and the wakee's last. */

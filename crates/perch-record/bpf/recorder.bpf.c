@@ -12,13 +12,14 @@
 #include "raw.h"
 
 /*
- * The loader sets these: nr_cpus is one more than the highest CPU number, and unequal says whether
- * the CPUs differ in capacity.
+ * The loader sets these: nr_cpus is one more than the highest CPU number, unequal says whether the
+ * CPUs differ in capacity, and nr_groups is the number of entries in groups.
  */
 const volatile struct {
 	__u32 nr_cpus;
 	__u32 unequal;
-} config = {1, 0};
+	__u32 nr_groups;
+} config = {1, 0, 0};
 
 #define nr_cpus config.nr_cpus
 
@@ -78,6 +79,14 @@ struct {
 } llcs SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* the loader sets one per group of several CPUs */
+	__type(key, __u32);
+	__type(value, struct raw_group_place);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+} groups SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24); /* the loader sets it */
 } ring SEC(".maps");
@@ -135,6 +144,8 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 	look(raw, 0);
 	if (raw->rows)
 		see_rows(raw, 0);
+	if (raw->rows == 2)
+		see_groups(raw);
 	if (NR_WORDS == 1)
 		*set_of(raw, RAW_ALLOWED) = p->cpus_ptr->bits[0];
 	else
@@ -170,6 +181,7 @@ static __always_inline void end(struct task_struct *p, int chosen)
 	if (raw->rows == 2) {
 		see_rows(raw, 1);
 		size += 2 * nr_cpus * sizeof(struct raw_cpu);
+		size += config.nr_groups * sizeof(struct raw_group);
 	} else if (raw->rows == 1) {
 		size += nr_cpus * sizeof(struct raw_cpu);
 	}

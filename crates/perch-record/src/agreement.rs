@@ -57,6 +57,18 @@ impl<'a> Sum<&'a Agreement> for Agreement {
     }
 }
 
+/// The reason whose choices agree least often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worst {
+    /// The reason.
+    pub reason: Reason,
+    /// Its choices that were not forced.
+    pub choices: Agreement,
+    /// Those during which nothing changed that the recorder looked at twice. A choice that differs
+    /// among these is not the work of another CPU.
+    pub unchanged: Agreement,
+}
+
 /// A comparison in a few counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -67,14 +79,17 @@ pub struct Summary {
     /// The reason whose choices agree least often, and its choices that were not forced; only
     /// reasons with at least [`ENOUGH`] of these count. Of reasons that agree equally often it is
     /// the one with the most choices. `None` if no reason has enough.
-    pub worst: Option<(Reason, Agreement)>,
+    pub worst: Option<Worst>,
 }
 
 impl Summary {
-    /// Sums up what was counted by reason: all choices, and the forced ones among them.
-    pub(crate) fn of(parts: impl Iterator<Item = (Reason, Agreement, Agreement)>) -> Summary {
+    /// Sums up what was counted by reason: all choices, the forced ones among them, and of the others
+    /// those during which nothing changed.
+    pub(crate) fn of(
+        parts: impl Iterator<Item = (Reason, Agreement, Agreement, Agreement)>,
+    ) -> Summary {
         let mut summary = Summary::default();
-        for (reason, all, forced) in parts {
+        for (reason, all, forced, unchanged) in parts {
             summary.total.add(&all);
             summary.forced.add(&forced);
             let unforced = all.without(&forced);
@@ -83,9 +98,13 @@ impl Summary {
             }
             if summary
                 .worst
-                .is_none_or(|(_, worst)| is_worse(&unforced, &worst))
+                .is_none_or(|worst| is_worse(&unforced, &worst.choices))
             {
-                summary.worst = Some((reason, unforced));
+                summary.worst = Some(Worst {
+                    reason,
+                    choices: unforced,
+                    unchanged,
+                });
             }
         }
         summary
@@ -116,7 +135,11 @@ mod tests {
     }
 
     fn worst(parts: &[(Reason, Agreement, Agreement)]) -> Option<(Reason, Agreement)> {
-        Summary::of(parts.iter().copied()).worst
+        let parts = parts
+            .iter()
+            .map(|&(reason, all, forced)| (reason, all, forced, NONE));
+        let worst = Summary::of(parts).worst;
+        worst.map(|worst| (worst.reason, worst.choices))
     }
 
     const NONE: Agreement = Agreement {
@@ -128,13 +151,18 @@ mod tests {
     #[test]
     fn worst_reason_is_not_the_one_with_most_differences() {
         let parts = [
-            (Reason::TargetBusy, of(100_000, 150), NONE),
-            (Reason::SlowPath, of(150, 30), NONE),
-            (Reason::LlcScan, of(500, 10), NONE),
+            (Reason::TargetBusy, of(100_000, 150), NONE, of(90_000, 1)),
+            (Reason::SlowPath, of(150, 30), NONE, of(60, 2)),
+            (Reason::LlcScan, of(500, 10), NONE, of(500, 10)),
         ];
         let summary = Summary::of(parts.into_iter());
         assert_eq!(summary.total, of(100_650, 190));
-        assert_eq!(summary.worst, Some((Reason::SlowPath, of(150, 30))));
+        let worst = Worst {
+            reason: Reason::SlowPath,
+            choices: of(150, 30),
+            unchanged: of(60, 2),
+        };
+        assert_eq!(summary.worst, Some(worst));
     }
 
     #[test]
@@ -154,9 +182,13 @@ mod tests {
     fn forced_choices_are_left_out_of_the_worst_reason() {
         let forced = of(9_900, 0);
         let busy = (Reason::TargetBusy, of(10_000, 40), forced);
-        let parts = [busy, (Reason::LlcScan, of(1000, 50), NONE)];
+        let scan = (Reason::LlcScan, of(1000, 50), NONE);
+        assert_eq!(
+            worst(&[busy, scan]),
+            Some((Reason::TargetBusy, of(100, 40)))
+        );
+        let parts = [busy, scan].map(|(reason, all, forced)| (reason, all, forced, NONE));
         let summary = Summary::of(parts.into_iter());
-        assert_eq!(summary.worst, Some((Reason::TargetBusy, of(100, 40))));
         assert_eq!(summary.forced, forced);
         assert_eq!(summary.unforced(), of(1100, 90));
         let busy = (Reason::TargetBusy, of(9_929, 29), forced);

@@ -22,12 +22,12 @@ mod subject;
 #[doc(hidden)]
 pub mod synthetic;
 
-pub use agreement::{Agreement, ENOUGH, Summary};
+pub use agreement::{Agreement, ENOUGH, Summary, Worst};
 pub use cause::Cause;
 pub use decision::{Decision, Entity, Kind, KindTally, Question, Queue, Why};
 pub use moment::{
     Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
-    WakeUp,
+    WakeUp, groups_of,
 };
 pub use recorder::{RecordError, Recorder};
 pub use replay::{Decided, DomainDistance, Outcome, Replay, Tally, replay};

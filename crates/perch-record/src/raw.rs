@@ -13,7 +13,8 @@ use generated::{
 };
 pub use generated::{
     RAW_CONTEXT_KNOWN as CONTEXT_KNOWN, RAW_EXITING as EXITING, RAW_IN_TASK as IN_TASK,
-    raw_cpu as RawCpu, raw_near as RawNear, raw_task as RawTask, raw_wake as RawWake,
+    raw_cpu as RawCpu, raw_group as RawGroup, raw_near as RawNear, raw_task as RawTask,
+    raw_wake as RawWake,
 };
 
 /// The number of CPUs of the largest machine that can be recorded.
@@ -34,15 +35,17 @@ pub enum Set {
 const SETS: usize = RAW_SETS as usize;
 const HEAD: usize = size_of::<RawWake>();
 const ROW: usize = size_of::<RawCpu>();
+const GROUP: usize = size_of::<RawGroup>();
 
 /// Returns the number of bytes of a record's sets and capacities.
 fn middle(cpus: usize) -> usize {
     SETS * cpus.div_ceil(64) * 8 + (cpus * 2).next_multiple_of(8)
 }
 
-/// Returns the number of bytes of the longest record of a machine with so many CPUs.
-pub fn most(cpus: usize) -> usize {
-    HEAD + middle(cpus) + 2 * cpus * ROW
+/// Returns the number of bytes of the longest record of a machine with so many CPUs, and so many
+/// groups whose capacity is recorded.
+pub fn most(cpus: usize, groups: usize) -> usize {
+    HEAD + middle(cpus) + 2 * cpus * ROW + groups * GROUP
 }
 
 /// The record of one wake-up.
@@ -53,6 +56,7 @@ pub struct Record<'a> {
     capacities: &'a [u8],
     /// The rows at the beginning of the choice, then those at its end.
     rows: &'a [u8],
+    groups: &'a [u8],
     cpus: usize,
 }
 
@@ -66,12 +70,14 @@ impl<'a> Record<'a> {
         let wake = unsafe { head.as_ptr().cast::<RawWake>().read_unaligned() };
         let (sets, rest) = rest.split_at_checked(SETS * cpus.div_ceil(64) * 8)?;
         let (capacities, rest) = rest.split_at_checked((cpus * 2).next_multiple_of(8))?;
-        let rows = rest.get(..(wake.rows as usize).min(2) * cpus * ROW)?;
+        let (rows, rest) = rest.split_at_checked((wake.rows as usize).min(2) * cpus * ROW)?;
+        let groups = if wake.rows == 2 { rest } else { &[] };
         Some(Record {
             wake,
             sets,
             capacities,
             rows,
+            groups,
             cpus,
         })
     }
@@ -95,5 +101,14 @@ impl<'a> Record<'a> {
         let row = self.rows.get(at..at + ROW)?;
         // SAFETY: the same holds as for the fixed part above.
         (cpu < self.cpus).then(|| unsafe { row.as_ptr().cast::<RawCpu>().read_unaligned() })
+    }
+
+    /// Returns the capacities of the groups, in the order of the recorder's places; none where the
+    /// kernel did not compare groups.
+    pub fn groups(&self) -> impl Iterator<Item = RawGroup> {
+        // SAFETY: the same holds as for the fixed part above.
+        self.groups
+            .chunks_exact(GROUP)
+            .map(|group| unsafe { group.as_ptr().cast::<RawGroup>().read_unaligned() })
     }
 }

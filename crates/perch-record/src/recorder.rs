@@ -3,6 +3,7 @@
 //! into a file.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,6 +88,7 @@ impl Recorder {
         if possible > raw::MAX_CPUS {
             return Err(RecordError::Cpus(possible));
         }
+        let groups = group_places(topology);
         let failed = unable("the recorder's programs");
         let mut open = ObjectBuilder::default()
             .name("perch_record")
@@ -96,27 +98,41 @@ impl Recorder {
             match map.name().to_str() {
                 Some("places") => {
                     map.set_max_entries(possible as u32).map_err(&failed)?;
-                    let size = raw::most(possible) as u32;
+                    let size = raw::most(possible, groups.len()) as u32;
                     map.set_value_size(size).map_err(&failed)?;
                 }
                 Some("llcs") => {
                     map.set_max_entries(possible as u32).map_err(&failed)?;
                     map.set_value_size(8 * words as u32).map_err(&failed)?;
                 }
+                Some("groups") => map
+                    .set_max_entries(groups.len().max(1) as u32)
+                    .map_err(&failed)?,
                 Some("counts") => map.set_max_entries(possible as u32).map_err(&failed)?,
                 Some("ring") => map.set_max_entries(ring).map_err(&failed)?,
                 Some(name) if name.ends_with(".rodata") => {
                     if let Some(data) = map.initial_value_mut() {
                         data[..4].copy_from_slice(&(possible as u32).to_ne_bytes());
                         data[4..8].copy_from_slice(&u32::from(unequal).to_ne_bytes());
+                        data[8..12].copy_from_slice(&(groups.len() as u32).to_ne_bytes());
                     }
                 }
                 _ => {}
             }
         }
         let object = open.load().map_err(&failed)?;
-        let llcs = object.maps().find(|map| map.name() == "llcs");
-        let llcs = llcs.ok_or_else(|| RecordError::Missing("map llcs".to_string()))?;
+        let map = |name: &str| {
+            let found = object.maps().find(|map| map.name() == name);
+            found.ok_or_else(|| RecordError::Missing(format!("map {name}")))
+        };
+        let places = map("groups")?;
+        for (i, group) in groups.iter().enumerate() {
+            let place = [group.cpu.to_ne_bytes(), group.level.to_ne_bytes()].concat();
+            places
+                .update(&(i as u32).to_ne_bytes(), &place, MapFlags::ANY)
+                .map_err(&failed)?;
+        }
+        let llcs = map("llcs")?;
         for cpu in 0..possible {
             let mut set = vec![0u64; words];
             set[cpu / 64] |= 1 << (cpu % 64);
@@ -302,6 +318,34 @@ impl Recorder {
         let footer = self.counts()?;
         Ok(sink.into_inner().finish(footer)?)
     }
+}
+
+/// A group of a domain, by the CPU and the level of the domain whose own group it is.
+pub(crate) struct GroupPlace {
+    /// The number of the group's set.
+    pub set: usize,
+    pub cpu: u32,
+    pub level: u32,
+}
+
+/// Returns the places of all groups of several CPUs, one for each set, by the sets' numbers. A group
+/// of one CPU has that CPU's capacity, which the kernel sets together with the group's.
+pub(crate) fn group_places(topology: &Topology) -> Vec<GroupPlace> {
+    let mut places = BTreeMap::new();
+    for cpu in 0..topology.nr_cpus() {
+        for (level, domain) in topology.domains(cpu).enumerate() {
+            let mut groups = (0..domain.groups()).map(|i| domain.group(i));
+            let own = groups.find(|group| group.contains(cpu));
+            if let Some(own) = own.filter(|own| own.weight() > 1) {
+                places.entry(own.number()).or_insert(GroupPlace {
+                    set: own.number(),
+                    cpu: cpu as u32,
+                    level: level as u32,
+                });
+            }
+        }
+    }
+    places.into_values().collect()
 }
 
 /// Returns the ring buffer of some programs.

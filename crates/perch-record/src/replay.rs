@@ -11,7 +11,7 @@ use crate::agreement::{Agreement, Summary};
 use crate::cause::Cause;
 use crate::decision::{Decision, Kind, KindTally, Model, Why};
 use crate::format::{Block, BlockError, FormatError, Moment, Reader};
-use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
+use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp, capacity_of};
 use crate::parallel::in_parallel;
 use crate::stake::Stake;
 
@@ -94,6 +94,9 @@ pub struct Tally {
     /// By the policy's reason, those of the above for which only one CPU was possible: the wakee may
     /// use no other, or no CPU was idle and the waker's CPU and the wakee's previous one were one.
     pub forced: [Agreement; Reason::ALL.len()],
+    /// By the policy's reason, those that were not forced and during which nothing changed that the
+    /// recorder looked at twice.
+    pub unchanged: [Agreement; Reason::ALL.len()],
     /// By the distance of the choice from the CPU where the wakee ran last: the reference's
     /// choices, then the policy's.
     pub by_distance: [[u64; DomainDistance::ALL.len()]; DomainDistance::ALL.len()],
@@ -132,6 +135,8 @@ impl Tally {
         self.by_reason[reason as usize][usize::from(stake.to_win)].add(&one);
         if stake.forces(reason) {
             self.forced[reason as usize].add(&one);
+        } else if asked.wake_up.later.is_empty() {
+            self.unchanged[reason as usize].add(&one);
         }
         let [was, is] = choices.map(|cpu| DomainDistance::between(host.topology(), prev, cpu));
         self.by_distance[was as usize][is as usize] += 1;
@@ -144,19 +149,24 @@ impl Tally {
     }
 
     /// Counts the cause for which a choice with this reason differs.
-    fn explain(&mut self, cause: Cause, reason: Reason, stake: Stake) {
+    fn explain(&mut self, cause: Cause, reason: Reason, stake: Stake, unchanged: bool) {
         self.by_cause[cause as usize] += 1;
         let unexplained = u64::from(cause == Cause::Model);
         self.by_reason[reason as usize][usize::from(stake.to_win)].unexplained += unexplained;
         if stake.forces(reason) {
             self.forced[reason as usize].unexplained += unexplained;
+        } else if unchanged {
+            self.unchanged[reason as usize].unexplained += unexplained;
         }
     }
 
     /// Returns the comparison in a few counts.
     pub fn summary(&self) -> Summary {
-        let all = Reason::ALL.iter().zip(&self.by_reason).zip(&self.forced);
-        Summary::of(all.map(|((&reason, stakes), &forced)| (reason, stakes.iter().sum(), forced)))
+        Summary::of(Reason::ALL.into_iter().map(|reason| {
+            let i = reason as usize;
+            let all = self.by_reason[i].iter().sum();
+            (reason, all, self.forced[i], self.unchanged[i])
+        }))
     }
 
     /// Returns the reasons that decided at all, the most frequent first: the choices while no CPU
@@ -193,6 +203,9 @@ impl Tally {
             sum.add(more);
         }
         for (sum, more) in self.forced.iter_mut().zip(&other.forced) {
+            sum.add(more);
+        }
+        for (sum, more) in self.unchanged.iter_mut().zip(&other.unchanged) {
             sum.add(more);
         }
         pair(
@@ -313,7 +326,10 @@ impl Replay {
             let cause = match &verdicts {
                 Some((model, _)) if model.cpu != replay.moment.wake_up().chosen as usize => {
                     let (cause, reason) = (replay.cause(), model.reason);
-                    outcome.model.explain(cause, reason, replay.stake());
+                    let unchanged = replay.moment.wake_up().later.is_empty();
+                    outcome
+                        .model
+                        .explain(cause, reason, replay.stake(), unchanged);
                     Some(cause)
                 }
                 _ => None,
@@ -420,16 +436,32 @@ impl Replay {
     /// Returns true where a policy would read values that were not recorded: the slow path and the
     /// search for the CPU that fits best look at every CPU.
     fn is_unseen(&self) -> bool {
+        self.moment.wake_up().unseen & UNSEEN_ROWS != 0 && self.looks_everywhere()
+    }
+
+    /// Returns true where the slow path decides, or the search for the CPU that fits best.
+    fn looks_everywhere(&self) -> bool {
         let w = self.moment.wake_up();
         let wake = Wake::default().with_flags(w.flags);
-        let everywhere = wake.fork || wake.exec;
-        let unequal = || {
-            self.host
-                .topology()
-                .asym_span(w.this_cpu as usize)
-                .is_some()
-        };
-        w.unseen & UNSEEN_ROWS != 0 && (everywhere || unequal())
+        let topology = self.host.topology();
+        wake.fork || wake.exec || topology.asym_span(w.this_cpu as usize).is_some()
+    }
+
+    /// Sets the groups' capacities where the kernel compares groups.
+    fn put_groups(&mut self) {
+        if !self.looks_everywhere() {
+            return;
+        }
+        let topology = self.host.topology().clone();
+        for set in 0..topology.nr_sets() {
+            let (sum, most) = capacity_of(topology.set_numbered(set), self.moment.cpus());
+            self.host.set_group_capacity(set, sum, most);
+        }
+        for &(set, capacity, most) in &self.moment.wake_up().groups {
+            if (set as usize) < topology.nr_sets() {
+                self.host.set_group_capacity(set as usize, capacity, most);
+            }
+        }
     }
 
     /// Returns a policy's answer to the wake-up that was read last.
@@ -438,6 +470,7 @@ impl Replay {
         for (number, row) in self.moment.groups().iter().enumerate() {
             row.put(&mut self.host, number);
         }
+        self.put_groups();
         let w = self.moment.wake_up();
         let wake = Wake {
             now_ns: w.at_ns,

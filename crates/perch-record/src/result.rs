@@ -111,9 +111,9 @@ impl Agreements {
             total: Part::of(&summary.total),
             forced: Part::of(&summary.forced),
             unforced: Part::of(&summary.unforced()),
-            worst: summary.worst.map(|(reason, part)| Worst {
-                reason: reason.name(),
-                part: Part::of(&part),
+            worst: summary.worst.map(|worst| Worst {
+                reason: worst.reason.name(),
+                part: Part::of(&worst.choices),
             }),
             worst_at_least: ENOUGH,
         }
@@ -191,6 +191,9 @@ pub struct Comparison {
     pub reasons: ByName<[u64; 2]>,
     /// By reason: choices while no CPU was idle, and with an idle CPU to win.
     pub stakes: ByName<[Choices; 2]>,
+    /// By reason: the choices that were not forced and during which nothing changed that the recorder
+    /// looked at twice, and those of them that differ.
+    pub unchanged: ByName<[u64; 2]>,
     /// By distance from the previous CPU: the first policy's choices, and the second one's.
     pub distances: ByName<[u64; 2]>,
     /// Choices of idle CPUs: the first policy's, and the second one's.
@@ -218,6 +221,12 @@ impl Comparison {
                 .map(|(reason, [saturated, idle])| {
                     let choices = [Choices::of(saturated, false), Choices::of(idle, true)];
                     (reason.name(), choices)
+                })
+                .collect(),
+            unchanged: (tally.reasons())
+                .map(|(reason, _)| {
+                    let part = tally.unchanged[reason as usize];
+                    (reason.name(), [part.asked, part.differ])
                 })
                 .collect(),
             distances: (tally.distances())

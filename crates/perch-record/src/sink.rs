@@ -9,8 +9,10 @@ use perch_policy::{CpuMask, Topology, Wake};
 use crate::format::{Footer, Writer};
 use crate::moment::{
     Class, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS, WakeUp,
+    capacity_of,
 };
 use crate::raw::{self, RawCpu, RawNear, RawTask, RawWake, Record, Set};
+use crate::recorder::group_places;
 
 /// Turns records into rows. A value of a CPU that a record lacks keeps its last known value, which
 /// takes no room in the file, and the wake-up says so.
@@ -21,6 +23,8 @@ pub(crate) struct Sink<W: Write> {
     hz: u64,
     cpus: Vec<Row<CpuRow>>,
     groups: Vec<Row<GroupRow>>,
+    /// The sets of the groups whose capacities come with a record, in that order.
+    sets: Vec<usize>,
     wake_up: WakeUp,
 }
 
@@ -34,6 +38,10 @@ impl<W: Write> Sink<W> {
             hz,
             cpus: vec![Row::default(); topology.nr_cpus()],
             groups: vec![Row::default(); topology.nr_shared()],
+            sets: group_places(topology)
+                .iter()
+                .map(|place| place.set)
+                .collect(),
             wake_up: WakeUp::default(),
         }
     }
@@ -107,6 +115,7 @@ impl<W: Write> Sink<W> {
             }
         };
         self.wake_up.later.clear();
+        self.wake_up.groups.clear();
         for (cpu, row) in self.cpus.iter_mut().enumerate() {
             if !record.has(Set::Seen, cpu) {
                 continue;
@@ -131,6 +140,18 @@ impl<W: Write> Sink<W> {
             near(&mut later, cpu, &wake.later);
             if later != *row {
                 self.wake_up.later.push((cpu as u32, later));
+            }
+        }
+        for (&set, group) in self.sets.iter().zip(record.groups()) {
+            let (sum, most) = capacity_of(self.topology.set_numbered(set), &self.cpus);
+            let max = match group.max_capacity {
+                0 => most,
+                max => max,
+            };
+            // The kernel has other domains than this machine's description where it has no capacity.
+            if group.capacity > 0 && (group.capacity, max) != (sum, most) {
+                let group = (set as u32, group.capacity, max);
+                self.wake_up.groups.push(group);
             }
         }
         for (cpu, shared) in sides.into_iter().zip(&wake.shared) {

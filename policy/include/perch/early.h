@@ -168,7 +168,7 @@ PERCH_OUTLINE int perch_early_group(const struct perch_host *h PERCH_GIVEN,
 				    struct perch_early_group *g PERCH_GIVEN)
 {
 	perch_u32 first = perch_host_set_first(h, g->set), words = perch_host_set_words(h, g->set);
-	perch_u64 load = 0, capacity = 0;
+	perch_u64 load = 0, capacity = perch_host_group_capacity(h, g->set);
 	perch_u32 k;
 
 	g->nr_allowed = 0;
@@ -181,7 +181,6 @@ PERCH_OUTLINE int perch_early_group(const struct perch_host *h PERCH_GIVEN,
 
 			m &= m - 1;
 			load += perch_host_load(h, cpu);
-			capacity += perch_host_capacity(h, cpu);
 		}
 	}
 	g->load = capacity ? load * 1024 / capacity : 0;

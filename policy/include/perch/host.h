@@ -85,6 +85,12 @@ PERCH_INLINE perch_u32 perch_host_util(const struct perch_host *h, perch_u32 cpu
  */
 PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_capacity_max(const struct perch_host *h, perch_u32 cpu);
+/*
+ * The capacity of a group of a domain, and the largest of its CPUs', by the
+ * group's set: as the kernel's periodic balance last added them up.
+ */
+PERCH_INLINE perch_u32 perch_host_group_capacity(const struct perch_host *h, perch_u32 set);
+PERCH_INLINE perch_u32 perch_host_group_max_capacity(const struct perch_host *h, perch_u32 set);
 /* Load of the task that the CPU runs now; 0 for an idle CPU. */
 PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu);
 /* For an idle CPU: the exit latency of its idle state, and the moment at which it went idle. */

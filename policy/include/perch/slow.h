@@ -41,7 +41,7 @@ struct perch_group {
 struct perch_group_stats {
 	perch_u32 set, imbalance_pct, without_cpu;
 	perch_u8 without_running, asym, fits, pad;
-	perch_u32 load, runnable, capacity, max_capacity;
+	perch_u32 load, runnable, capacity;
 	struct perch_group sum;
 };
 
@@ -78,13 +78,7 @@ PERCH_OUTLINE int perch_group_add(const struct perch_host *h PERCH_GIVEN,
 				  struct perch_group_stats *g PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 running = perch_host_nr_running(h, cpu), own;
-	perch_u32 capacity = perch_host_capacity(h, cpu);
 
-	g->capacity += capacity;
-	if (g->asym) {
-		if (capacity > g->max_capacity)
-			g->max_capacity = capacity;
-	}
 	if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
 		return 0;
 	if (g->asym)
@@ -109,7 +103,8 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 {
 	perch_u32 first = perch_host_set_first(h, g->set), k;
 
-	g->load = g->runnable = g->capacity = g->max_capacity = 0;
+	g->load = g->runnable = 0;
+	g->capacity = perch_host_group_capacity(h, g->set);
 	g->fits = !g->asym;
 	g->sum = (struct perch_group){};
 	for (k = PERCH_ZERO; k < perch_host_set_words(h, g->set) && PERCH_MORE; k++) {
@@ -124,7 +119,7 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 	}
 	g->sum.type = perch_classify(g, perch_host_set_weight(h, g->set));
 	if (g->sum.type == PERCH_GROUP_MISFIT)
-		g->sum.rank = g->max_capacity;
+		g->sum.rank = perch_host_group_max_capacity(h, g->set);
 	else if (g->sum.type != PERCH_GROUP_HAS_SPARE)
 		g->sum.rank = pol->rules.early_groups || !g->capacity ?
 				      0 :

@@ -407,10 +407,12 @@ pub struct perch_native_set {
     pub words: u32,
     pub offset: u32,
     pub weight: u32,
+    pub capacity: u32,
+    pub max_capacity: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_native_set"][::std::mem::size_of::<perch_native_set>() - 16usize];
+    ["Size of perch_native_set"][::std::mem::size_of::<perch_native_set>() - 24usize];
     [
         "Alignment of perch_native_set",
     ][::std::mem::align_of::<perch_native_set>() - 4usize];
@@ -426,6 +428,12 @@ const _: () = {
     [
         "Offset of field: perch_native_set::weight",
     ][::std::mem::offset_of!(perch_native_set, weight) - 12usize];
+    [
+        "Offset of field: perch_native_set::capacity",
+    ][::std::mem::offset_of!(perch_native_set, capacity) - 16usize];
+    [
+        "Offset of field: perch_native_set::max_capacity",
+    ][::std::mem::offset_of!(perch_native_set, max_capacity) - 20usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -623,6 +631,25 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct perch_native_group {
+    pub capacity: u32,
+    pub max_capacity: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of perch_native_group"][::std::mem::size_of::<perch_native_group>() - 8usize];
+    [
+        "Alignment of perch_native_group",
+    ][::std::mem::align_of::<perch_native_group>() - 4usize];
+    [
+        "Offset of field: perch_native_group::capacity",
+    ][::std::mem::offset_of!(perch_native_group, capacity) - 0usize];
+    [
+        "Offset of field: perch_native_group::max_capacity",
+    ][::std::mem::offset_of!(perch_native_group, max_capacity) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_llc {
     pub set: u32,
     pub nr_idle_scan: u32,
@@ -655,13 +682,14 @@ pub struct perch_host {
     pub idle: u64,
     pub sched_idle: u64,
     pub cpus: u64,
+    pub groups: u64,
     pub llcs: u64,
     pub epochs: u64,
     pub loads: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_host"][::std::mem::size_of::<perch_host>() - 120usize];
+    ["Size of perch_host"][::std::mem::size_of::<perch_host>() - 128usize];
     ["Alignment of perch_host"][::std::mem::align_of::<perch_host>() - 8usize];
     [
         "Offset of field: perch_host::topology",
@@ -676,14 +704,17 @@ const _: () = {
         "Offset of field: perch_host::cpus",
     ][::std::mem::offset_of!(perch_host, cpus) - 88usize];
     [
+        "Offset of field: perch_host::groups",
+    ][::std::mem::offset_of!(perch_host, groups) - 96usize];
+    [
         "Offset of field: perch_host::llcs",
-    ][::std::mem::offset_of!(perch_host, llcs) - 96usize];
+    ][::std::mem::offset_of!(perch_host, llcs) - 104usize];
     [
         "Offset of field: perch_host::epochs",
-    ][::std::mem::offset_of!(perch_host, epochs) - 104usize];
+    ][::std::mem::offset_of!(perch_host, epochs) - 112usize];
     [
         "Offset of field: perch_host::loads",
-    ][::std::mem::offset_of!(perch_host, loads) - 112usize];
+    ][::std::mem::offset_of!(perch_host, loads) - 120usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -697,26 +728,26 @@ pub struct perch_question {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_question"][::std::mem::size_of::<perch_question>() - 384usize];
+    ["Size of perch_question"][::std::mem::size_of::<perch_question>() - 392usize];
     ["Alignment of perch_question"][::std::mem::align_of::<perch_question>() - 8usize];
     [
         "Offset of field: perch_question::host",
     ][::std::mem::offset_of!(perch_question, host) - 0usize];
     [
         "Offset of field: perch_question::policy",
-    ][::std::mem::offset_of!(perch_question, policy) - 120usize];
+    ][::std::mem::offset_of!(perch_question, policy) - 128usize];
     [
         "Offset of field: perch_question::wake",
-    ][::std::mem::offset_of!(perch_question, wake) - 160usize];
+    ][::std::mem::offset_of!(perch_question, wake) - 168usize];
     [
         "Offset of field: perch_question::waker",
-    ][::std::mem::offset_of!(perch_question, waker) - 184usize];
+    ][::std::mem::offset_of!(perch_question, waker) - 192usize];
     [
         "Offset of field: perch_question::wakee",
-    ][::std::mem::offset_of!(perch_question, wakee) - 272usize];
+    ][::std::mem::offset_of!(perch_question, wakee) - 280usize];
     [
         "Offset of field: perch_question::verdict",
-    ][::std::mem::offset_of!(perch_question, verdict) - 360usize];
+    ][::std::mem::offset_of!(perch_question, verdict) - 368usize];
 };
 pub const PERCH_MOVE_FREE: perch_move = 0;
 pub const PERCH_MOVE_STAY: perch_move = 1;

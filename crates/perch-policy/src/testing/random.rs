@@ -30,6 +30,14 @@ impl Scenario {
                 dice.range(1, 4)
             };
             let load = running * dice.pick(&[0, unit / 2, unit]);
+            let capacity = if same_capacity {
+                kind(cpu)
+            } else if asymmetric {
+                dice.range(1, kind(cpu)).max(dice.range(1, kind(cpu)))
+            } else {
+                dice.range(1, 1024)
+            };
+            let before = dice.range(1, kind(cpu));
             s.state.idle[cpu] = idle;
             s.state.sched_idle[cpu] = sched_idle;
             s.state.cpus[cpu] = Load {
@@ -38,12 +46,11 @@ impl Scenario {
                 load,
                 runnable: dice.pick(&[load, 0, 700]),
                 util: dice.pick(&[0, 100, 500, 1024]),
-                capacity: if same_capacity {
-                    kind(cpu)
-                } else if asymmetric {
-                    dice.range(1, kind(cpu)).max(dice.range(1, kind(cpu)))
+                capacity,
+                capacity_in_groups: if same_capacity {
+                    capacity
                 } else {
-                    dice.range(1, 1024)
+                    dice.pick(&[capacity, before])
                 },
                 curr_load: dice.pick(&[0, 512, 1024, 2000]),
                 idle_exit_ns: dice.pick(&[1, 1000, 1000, 90_000]),

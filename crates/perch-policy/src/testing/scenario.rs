@@ -101,6 +101,8 @@ pub struct Load {
     pub runnable: u32,
     pub util: u32,
     pub capacity: u32,
+    /// The CPU's capacity when its groups were added up last.
+    pub capacity_in_groups: u32,
     pub curr_load: u32,
     pub idle_exit_ns: u32,
     pub idle_since_ns: u64,
@@ -221,6 +223,7 @@ impl Scenario {
         let cpus = (0..n)
             .map(|c| Load {
                 capacity: shape.machine.cpus[c].capacity,
+                capacity_in_groups: shape.machine.cpus[c].capacity,
                 ..Load::default()
             })
             .collect();
@@ -284,6 +287,14 @@ impl Scenario {
             };
         }
         let topology = host.topology().clone();
+        for set in 0..topology.nr_sets() {
+            let (mut capacity, mut most) = (0, 0);
+            for cpu in topology.set_numbered(set).iter() {
+                let then = self.state.cpus[cpu].capacity_in_groups;
+                (capacity, most) = (capacity + then, most.max(then));
+            }
+            host.set_group_capacity(set, capacity, most);
+        }
         for shared in 0..topology.nr_shared() {
             let cpus: Vec<usize> = topology.shared_span(shared).iter().collect();
             let (scan, idle_cores) = match self.state.asym.get(&cpus) {

@@ -100,6 +100,8 @@ impl<'a> Builder<'a> {
         }
         let mut key = words.clone();
         key.push(first as u64);
+        let capacities = || cpus.iter().map(|&cpu| self.machine.cpus[cpu].capacity);
+        let (capacity, max_capacity) = (capacities().sum(), capacities().max().unwrap_or(0));
         let out = &mut self.out;
         *self.known.entry(key).or_insert_with(|| {
             out.sets.push(ffi::Set {
@@ -107,6 +109,8 @@ impl<'a> Builder<'a> {
                 words: words.len() as u32,
                 offset: out.pool.len() as u32,
                 weight: cpus.len() as u32,
+                capacity,
+                max_capacity,
             });
             out.pool.extend(words);
             out.sets.len() as u32 - 1

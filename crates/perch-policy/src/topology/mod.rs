@@ -292,12 +292,27 @@ impl Topology {
         }
     }
 
+    /// The set of CPUs with this number.
+    pub fn set_numbered(&self, number: usize) -> SetView<'_> {
+        self.set(number as u32)
+    }
+
     fn set(&self, number: u32) -> SetView<'_> {
         SetView {
             topology: self,
             raw: &self.sets[number as usize],
             number,
         }
+    }
+
+    pub(crate) fn new_groups(&self) -> Box<[ffi::Group]> {
+        self.sets
+            .iter()
+            .map(|set| ffi::Group {
+                capacity: set.capacity,
+                max_capacity: set.max_capacity,
+            })
+            .collect()
     }
 
     pub(crate) fn new_llcs(&self) -> Box<[ffi::Llc]> {

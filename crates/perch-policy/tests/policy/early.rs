@@ -105,7 +105,9 @@ fn slow_path(m: &mut Model, topology: &Topology) -> usize {
         let (local, others): (Vec<_>, Vec<_>) = usable.partition(|g| g.contains(&cpu));
         let average = |g: &Vec<usize>| {
             let sum: u64 = g.iter().map(|&c| u64::from(load(c))).sum();
-            let capacity = g.iter().map(|&c| u64::from(m.s.state.cpus[c].capacity));
+            let capacity = g
+                .iter()
+                .map(|&c| u64::from(m.s.state.cpus[c].capacity_in_groups));
             sum * 1024 / capacity.sum::<u64>()
         };
         let here = local.first().map_or(0, average);

@@ -52,7 +52,7 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
     let counts = |c: usize| m.era != Era::V7_2 || m.s.allowed[c];
     for &c in &cpus {
         let l = &m.s.state.cpus[c];
-        capacity += u64::from(l.capacity);
+        capacity += u64::from(l.capacity_in_groups);
         if !counts(c) {
             continue;
         }
@@ -93,7 +93,10 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
     } else {
         load * 1024 / capacity
     };
-    let largest = cpus.iter().map(|&c| m.s.state.cpus[c].capacity).max();
+    let largest = cpus
+        .iter()
+        .map(|&c| m.s.state.cpus[c].capacity_in_groups)
+        .max();
     Group {
         largest: largest.unwrap_or(0),
         kind,

@@ -20,6 +20,8 @@ mod op {
     pub const WAKE_UP: u64 = 2;
     /// The rows of CPUs that had changed when the last wake-up's choice was made.
     pub const LATER: u64 = 3;
+    /// The capacities of groups that are not the sums of their CPUs'.
+    pub const GROUPS: u64 = 4;
 }
 
 /// Returns a task's key: idle tasks have no number of their own.
@@ -137,6 +139,17 @@ impl Filling {
         wake_up.queued.iter().for_each(|&word| put(out, word));
         put_changed(out, &mut state.cpus, cpus);
         put_changed(out, &mut state.groups, groups);
+        if !wake_up.groups.is_empty() {
+            put(out, op::GROUPS);
+            put(out, wake_up.groups.len() as u64);
+            let mut next = 0;
+            for &(set, capacity, most) in &wake_up.groups {
+                put(out, u64::from(set - next));
+                put(out, capacity.into());
+                put(out, most.into());
+                next = set + 1;
+            }
+        }
         if !wake_up.later.is_empty() {
             put(out, op::LATER);
             put(out, wake_up.later.len() as u64);
@@ -336,12 +349,28 @@ impl Cursor<'_> {
         let [cpus, groups] = changed;
         take_changed(bytes, &self.known.cpu, &mut state.cpus, cpus).ok_or(ENDS)?;
         take_changed(bytes, &self.known.group, &mut state.groups, groups).ok_or(ENDS)?;
+        w.groups.clear();
+        if bytes.0.first() == Some(&(op::GROUPS as u8)) {
+            take_groups(bytes, &mut w.groups).ok_or(ENDS)?;
+        }
         w.later.clear();
         if bytes.0.first() == Some(&(op::LATER as u8)) {
             take_later(bytes, &self.known.cpu, &state.cpus, &mut w.later).ok_or(ENDS)?;
         }
         Ok(())
     }
+}
+
+fn take_groups(bytes: &mut Bytes, groups: &mut Vec<(u32, u32, u32)>) -> Option<()> {
+    bytes.take()?;
+    let mut next = 0u32;
+    let short = |bytes: &mut Bytes| u32::try_from(bytes.take()?).ok();
+    for _ in 0..bytes.take()? {
+        let set = next.checked_add(short(bytes)?)?;
+        groups.push((set, short(bytes)?, short(bytes)?));
+        next = set.checked_add(1)?;
+    }
+    Some(())
 }
 
 fn take_later(

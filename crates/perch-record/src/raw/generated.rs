@@ -87,6 +87,40 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
+pub struct raw_group {
+    pub capacity: u32,
+    pub max_capacity: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of raw_group"][::std::mem::size_of::<raw_group>() - 8usize];
+    ["Alignment of raw_group"][::std::mem::align_of::<raw_group>() - 4usize];
+    [
+        "Offset of field: raw_group::capacity",
+    ][::std::mem::offset_of!(raw_group, capacity) - 0usize];
+    [
+        "Offset of field: raw_group::max_capacity",
+    ][::std::mem::offset_of!(raw_group, max_capacity) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct raw_group_place {
+    pub cpu: u32,
+    pub level: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of raw_group_place"][::std::mem::size_of::<raw_group_place>() - 8usize];
+    ["Alignment of raw_group_place"][::std::mem::align_of::<raw_group_place>() - 4usize];
+    [
+        "Offset of field: raw_group_place::cpu",
+    ][::std::mem::offset_of!(raw_group_place, cpu) - 0usize];
+    [
+        "Offset of field: raw_group_place::level",
+    ][::std::mem::offset_of!(raw_group_place, level) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
 pub struct raw_near {
     pub load: u32,
     pub nr_running: u16,

@@ -10,7 +10,9 @@ use perch_policy::testing::machines::{self, Shape};
 use perch_policy::testing::scenario::Scenario;
 use perch_policy::{Era, Host, Modes, Policy, Topology, Verdict};
 use perch_record::format::{Footer, FormatError, Header, Moment, Reader, Writer};
-use perch_record::{Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, replay};
+use perch_record::{
+    Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, groups_of, replay,
+};
 use proptest::prelude::*;
 
 /// Random wake-ups of a random machine, and the policy's answer to each.
@@ -76,6 +78,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
             waker: waker.id,
             wakee: wakee.id,
             queued,
+            groups: groups_of(&host, &wake),
             later: vec![(n as u32 - 1, Row([dice.below(1000) as u64; 11]))],
             ..WakeUp::default()
         };

@@ -68,14 +68,15 @@ impl Sched<'_> {
     #[inline]
     pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
         let sums = self.balance.groups.sums(shape, self.host.cpus());
+        let capacity = self.balance.groups.capacity(shape, self.host.cpus()).sum;
         let mut group = Group {
             load: sums.load,
             util: sums.util,
-            capacity: shape.capacity,
+            capacity,
             running: sums.running as u32,
             idle: self.balance.groups.idle(shape),
             weight: shape.weight,
-            business: Business::of(shape, &sums, yardstick),
+            business: Business::of(shape.weight, capacity, &sums, yardstick),
             avg_load: 0,
             misfit: 0,
         };

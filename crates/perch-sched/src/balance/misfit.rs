@@ -7,7 +7,7 @@
 
 use super::imbalance::Group;
 use super::moves::Vacated;
-use super::sums::Business;
+use super::sums::{Business, Capacity};
 use crate::core::Sched;
 
 impl Sched<'_> {
@@ -59,25 +59,32 @@ impl Sched<'_> {
 
     /// Returns whether misfits of a group would fit better on the balancing CPU.
     fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (&self.balance.rules, self.balance.groups.of_domain(number));
+        let rules = &self.balance.rules;
+        let most = |g| self.capacity_of_group(number, g).most;
         if rules.larger_by_group {
-            return rules.is_larger(shapes[local].most, shapes[group].most);
+            return rules.is_larger(most(local), most(group));
         }
         // A thread beside a busy one offers less than its capacity says.
         let core = self.host.topology().core_span(cpu);
         let alone = core.iter().all(|c| c == cpu || self.host.is_idle(c));
-        alone && rules.is_larger(self.capacity_now(cpu), shapes[group].most)
+        alone && rules.is_larger(self.capacity_now(cpu), most(group))
+    }
+
+    fn capacity_of_group(&self, number: usize, group: usize) -> Capacity {
+        let groups = &self.balance.groups;
+        groups.capacity(&groups.of_domain(number)[group], self.host.cpus())
     }
 
     /// Returns whether tasks of a group would be worse off on the balancing CPU.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (&self.balance.rules, self.balance.groups.of_domain(number));
+        let rules = &self.balance.rules;
+        let least = |g| self.capacity_of_group(number, g).least;
         let here = if rules.larger_by_group {
-            shapes[local].least
+            least(local)
         } else {
             self.capacity_now(cpu)
         };
-        rules.is_larger(shapes[group].least, here)
+        rules.is_larger(least(group), here)
     }
 
     /// Returns whether a group is busier than another, which was found before it.

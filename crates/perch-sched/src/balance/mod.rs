@@ -6,6 +6,7 @@
 //! packing, NUMA balancing's preferred nodes, and the time that a pass takes on a CPU that then
 //! stays idle.
 
+mod capacity;
 mod check;
 mod cpu_load;
 mod domain;

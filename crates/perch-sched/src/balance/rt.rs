@@ -132,14 +132,4 @@ impl Sched<'_> {
             }
         }
     }
-
-    /// Records, at a periodic pass over the lowest domain of `cpu`, the capacity that real-time
-    /// tasks leave of the CPU (`scale_rt_capacity`).
-    #[inline]
-    pub(super) fn scale_capacity(&mut self, cpu: usize) {
-        if let Some(used) = self.rq.rt_util(cpu) {
-            let all = self.host.topology().capacity(cpu);
-            self.host.cpu_mut(cpu).capacity = all.saturating_sub(used).max(1);
-        }
-    }
 }

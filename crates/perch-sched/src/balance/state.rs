@@ -25,6 +25,9 @@ pub(crate) struct BalanceState {
     pub(super) crowded: Vec<u64>,
     /// The largest capacity of a CPU.
     pub(super) largest: u32,
+    /// By the number of a group's set, the time until which newidle passes leave the group's capacity
+    /// alone, in nanoseconds.
+    pub(super) capacity_next_ns: Vec<u64>,
     /// The next time at which the averages of idle CPUs are updated, in nanoseconds.
     pub(super) decay_next_ns: u64,
     /// The next time at which an idle CPU balances for all, in nanoseconds.
@@ -53,6 +56,7 @@ impl BalanceState {
             scratch: Scratch::default(),
             crowded: vec![0; cpus.div_ceil(64)],
             largest: (0..cpus).map(|c| topology.capacity(c)).max().unwrap_or(0),
+            capacity_next_ns: vec![0; topology.nr_sets()],
             decay_next_ns: 0,
             nohz_next_ns: 0,
         }

@@ -23,9 +23,7 @@ impl Sched<'_> {
     /// pass also writes the LLC's scan budget and the statistics of the LLCs, and at the top of the
     /// machine the flag that some CPU is overloaded, which no other code clears.
     pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
-        if i == 0 && idle != Idle::Newly {
-            self.scale_capacity(cpu);
-        }
+        self.update_capacity(cpu, i, idle);
         let state = &self.balance.cpus[cpu].domains[i];
         let (number, local) = (state.domain, state.local_group);
         let prefer = state.prefer_sibling;
@@ -77,7 +75,9 @@ impl Sched<'_> {
             Business::HasSpare => 0,
             _ => {
                 let total = self.balance.groups.total(number, self.host.cpus());
-                total.load * 1024 / self.balance.groups.capacity(number).max(1)
+                let groups = &self.balance.groups;
+                let capacity = groups.total_capacity(number, self.host.cpus());
+                total.load * 1024 / capacity.max(1)
             }
         };
         let domain = self.host.topology().domain(number);

@@ -64,13 +64,13 @@ pub(crate) enum Business {
 
 impl Business {
     /// Returns how busy a group with these sums is, leaving aside misfits and preferences.
-    pub fn of(shape: &Shape, sums: &Sums, yardstick: Yardstick) -> Business {
-        let (running, weight, pct) = (sums.running as u32, shape.weight, u64::from(yardstick.pct));
-        let strained = shape.capacity * 100 < sums.util * pct;
-        let queued = yardstick.counts_waiting && shape.capacity * pct < sums.runnable * 100;
+    pub fn of(weight: u32, capacity: u64, sums: &Sums, yardstick: Yardstick) -> Business {
+        let (running, pct) = (sums.running as u32, u64::from(yardstick.pct));
+        let strained = capacity * 100 < sums.util * pct;
+        let queued = yardstick.counts_waiting && capacity * pct < sums.runnable * 100;
         if running > weight && (strained || queued) {
             Business::Overloaded
-        } else if running < weight || (!queued && shape.capacity * 100 > sums.util * pct) {
+        } else if running < weight || (!queued && capacity * 100 > sums.util * pct) {
             Business::HasSpare
         } else {
             Business::FullyBusy
@@ -98,16 +98,56 @@ const EMPTY: Order = 1;
 /// last one found is taken (up to 6.4 the first).
 const FULLY_BUSY: Order = 1 << 60;
 
-fn order(shape: &Shape, sums: &Sums, idle: u32, yardstick: Yardstick) -> Order {
+fn order(weight: u32, capacity: u64, sums: &Sums, idle: u32, yardstick: Yardstick) -> Order {
     let running = sums.running as u32;
     if running == 0 {
         return EMPTY;
     }
-    match Business::of(shape, sums, yardstick) {
+    match Business::of(weight, capacity, sums, yardstick) {
         // A group with fewer idle CPUs has the higher order, then one with more tasks.
         Business::HasSpare => u64::from(MAX_CPUS as u32 + 1 - idle) << 32 | u64::from(running),
         Business::FullyBusy | Business::Misfit | Business::Wanted => FULLY_BUSY,
-        Business::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / shape.capacity.max(1),
+        Business::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / capacity.max(1),
+    }
+}
+
+/// The capacity of a group, as of the last pass that updated it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Capacity {
+    /// The sum of the CPUs' capacities.
+    pub sum: u64,
+    /// The smallest of them.
+    pub least: u32,
+    /// The largest of them.
+    pub most: u32,
+}
+
+impl Default for Capacity {
+    fn default() -> Capacity {
+        Capacity {
+            sum: 0,
+            least: u32::MAX,
+            most: 0,
+        }
+    }
+}
+
+impl Capacity {
+    /// Returns the capacity of a group of one CPU.
+    #[inline]
+    pub fn of(capacity: u32) -> Capacity {
+        Capacity {
+            sum: capacity.into(),
+            least: capacity,
+            most: capacity,
+        }
+    }
+
+    /// Adds the CPUs of another group.
+    pub fn add(&mut self, other: Capacity) {
+        self.sum += other.sum;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
     }
 }
 
@@ -118,12 +158,6 @@ pub(crate) struct Shape {
     index: u32,
     /// The number of CPUs.
     pub weight: u32,
-    /// The sum of their capacities.
-    pub capacity: u64,
-    /// The smallest of their capacities.
-    pub least: u32,
-    /// The largest of their capacities.
-    pub most: u32,
 }
 
 /// The changing part of a group of several CPUs.
@@ -132,16 +166,17 @@ struct Tally {
     sums: Sums,
     /// The number of idle CPUs, as of the last [`Groups::see_idle`].
     idle: u32,
+    weight: u32,
+    capacity: Capacity,
     yardstick: Yardstick,
-    shape: Shape,
+    /// The number of the group's set.
+    set: usize,
 }
 
 /// The groups of a domain.
 #[derive(Debug)]
 struct Ring {
     shapes: Vec<Shape>,
-    /// The sum of the groups' capacities.
-    capacity: u64,
     yardstick: Yardstick,
 }
 
@@ -171,24 +206,25 @@ impl Groups {
         let mut members = vec![Vec::new(); topology.nr_cpus()];
         let mut tallies = Vec::new();
         let mut shape = |set: SetView<'_>, yardstick: Yardstick| {
-            let capacities = || set.iter().map(|c| topology.capacity(c));
             let mut shape = Shape {
                 index: set.iter().next().unwrap_or(0) as u32,
                 weight: set.weight(),
-                capacity: capacities().map(u64::from).sum(),
-                least: capacities().min().unwrap_or(0),
-                most: capacities().max().unwrap_or(0),
             };
             if shape.weight == 1 {
                 return shape;
             }
             shape.index = *known.entry((set.number(), yardstick)).or_insert_with(|| {
                 shape.index = tallies.len() as u32;
+                let mut capacity = Capacity::default();
+                let capacities = set.iter().map(|c| Capacity::of(topology.capacity(c)));
+                capacities.for_each(|c| capacity.add(c));
                 tallies.push(Tally {
                     sums: Sums::default(),
                     idle: 0,
+                    weight: shape.weight,
+                    capacity,
                     yardstick,
-                    shape: shape.clone(),
+                    set: set.number(),
                 });
                 set.iter().for_each(|cpu| members[cpu].push(shape.index));
                 shape.index
@@ -202,10 +238,8 @@ impl Groups {
                 counts_waiting: rules.counts_waiting,
             };
             let shapes = (0..domain.groups()).map(|g| shape(domain.group(g), yardstick));
-            let shapes: Vec<Shape> = shapes.collect();
             Ring {
-                capacity: shapes.iter().map(|s| s.capacity).sum(),
-                shapes,
+                shapes: shapes.collect(),
                 yardstick,
             }
         });
@@ -270,8 +304,31 @@ impl Groups {
     }
 
     /// Returns the sum of the capacities of a domain's groups.
-    pub fn capacity(&self, domain: usize) -> u64 {
-        self.rings[domain].capacity
+    pub fn total_capacity(&self, domain: usize, cpus: &[CpuState]) -> u64 {
+        let shapes = self.rings[domain].shapes.iter();
+        shapes.map(|shape| self.capacity(shape, cpus).sum).sum()
+    }
+
+    /// Returns a group's capacity, as of the last pass that updated it.
+    #[inline]
+    pub fn capacity(&self, shape: &Shape, cpus: &[CpuState]) -> Capacity {
+        match shape.weight {
+            1 => Capacity::of(cpus[shape.index as usize].capacity),
+            _ => self.tallies[shape.index as usize].capacity,
+        }
+    }
+
+    /// Sets the capacity of the group of several CPUs, of which `cpu` is one, whose set has this
+    /// number.
+    pub fn set_capacity(&mut self, cpu: usize, set: usize, capacity: Capacity) {
+        let (start, end) = (self.starts[cpu] as usize, self.starts[cpu + 1] as usize);
+        for &index in &self.member_of[start..end] {
+            let tally = &mut self.tallies[index as usize];
+            if tally.set == set && tally.capacity != capacity {
+                tally.capacity = capacity;
+                self.orders[index as usize] = UNKNOWN;
+            }
+        }
     }
 
     /// Returns the total of the sums of a domain's groups.
@@ -301,13 +358,14 @@ impl Groups {
             let index = shape.index as usize;
             if shape.weight == 1 {
                 let idle = (self.idle[index / 64] >> (index % 64) & 1) as u32;
-                *found = order(shape, &Sums::of(&cpus[index]), idle, *yardstick);
+                let (sums, capacity) = (Sums::of(&cpus[index]), cpus[index].capacity.into());
+                *found = order(1, capacity, &sums, idle, *yardstick);
                 continue;
             }
             let known = &mut self.orders[index];
             if *known == UNKNOWN {
                 let t = &self.tallies[index];
-                *known = order(&t.shape, &t.sums, t.idle, t.yardstick);
+                *known = order(t.weight, t.capacity.sum, &t.sums, t.idle, t.yardstick);
             }
             *found = *known;
         }
@@ -364,11 +422,12 @@ mod tests {
         for g in (local + 1..ring.shapes.len()).chain(0..local) {
             let shape = &ring.shapes[g];
             let sums = groups.sums(shape, cpus);
-            let business = Business::of(shape, &sums, ring.yardstick);
+            let capacity = groups.capacity(shape, cpus).sum;
+            let business = Business::of(shape.weight, capacity, &sums, ring.yardstick);
             let (more, then) = match business {
                 Business::HasSpare => ((shape.weight - groups.idle(shape)).into(), sums.running),
                 Business::FullyBusy | Business::Misfit | Business::Wanted => (0, 0),
-                Business::Overloaded => (sums.load * 1024 / shape.capacity, 0),
+                Business::Overloaded => (sums.load * 1024 / capacity, 0),
             };
             let last = business == Business::FullyBusy && !groups.fully_busy_first;
             let busier = best.is_none_or(|(_, b, m, t)| {

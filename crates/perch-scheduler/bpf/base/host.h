@@ -144,6 +144,17 @@ PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32
 	return cpu_state(cpu)->capacity;
 }
 
+/* Nothing takes capacity from a CPU here, so a group has what its CPUs are made for. */
+PERCH_INLINE perch_u32 perch_host_group_capacity(const struct perch_host *h, perch_u32 set)
+{
+	return config()->topology.sets[set].capacity;
+}
+
+PERCH_INLINE perch_u32 perch_host_group_max_capacity(const struct perch_host *h, perch_u32 set)
+{
+	return config()->topology.sets[set].max_capacity;
+}
+
 PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu)
 {
 	return cpu_state(cpu)->curr_weight ? 1024 : 0;

@@ -2,12 +2,13 @@
 //! The real-time class in cases that can be worked out by hand: order, slices, preemption, where
 //! wake-ups go, and the time that is left to fair tasks.
 
+use std::io;
 use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Topology};
 use perch_sim::workload::{Class, Op, TaskSpec};
-use perch_sim::{Dist, Glimpse, Metrics, Scenario};
+use perch_sim::{Asked, Dist, Glimpse, Metrics, Scenario, Switched, Watch, Woken};
 
 use crate::common::{ERAS, MS, checked, hog, machine, of_tasks, scenario, task, traced};
 
@@ -356,4 +357,89 @@ fn capacity_for_fair_tasks_is_what_real_time_leaves() {
         "{last:?}"
     );
     assert_eq!(last.cpus[1].capacity, 1024);
+}
+
+/// Sees the capacities of CPUs and groups at every choice.
+#[derive(Default)]
+struct Capacities {
+    /// By CPU, the smallest and the largest capacity that it has had.
+    range: Vec<(u32, u32)>,
+    lowered: u64,
+    old: u64,
+}
+
+impl Watch for Capacities {
+    fn asked(&mut self, asked: &Asked) -> io::Result<()> {
+        let (host, topology) = (asked.host, asked.host.topology());
+        self.range.resize(topology.nr_cpus(), (u32::MAX, 0));
+        for (cpu, range) in self.range.iter_mut().enumerate() {
+            let now = host.cpu(cpu).capacity;
+            *range = (range.0.min(now), range.1.max(now));
+        }
+        for domain in topology.domains(0) {
+            for group in (0..domain.groups()).map(|g| domain.group(g)) {
+                let sum = |of: &dyn Fn(usize) -> u32| group.iter().map(of).sum::<u32>();
+                let (capacity, _) = host.group_capacity(group.number());
+                let least = sum(&|c| self.range[c].0);
+                let most = sum(&|c| self.range[c].1);
+                assert!(
+                    (least..=most).contains(&capacity),
+                    "{capacity} of {}",
+                    group.number()
+                );
+                self.lowered += u64::from(capacity < 1024 * group.weight());
+                self.old += u64::from(capacity != sum(&|c| host.cpu(c).capacity));
+            }
+        }
+        Ok(())
+    }
+
+    fn woken(&mut self, _: &Woken) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn switched(&mut self, _: &Switched) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn loaded(&mut self, _: u64, _: usize, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn ended(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A pass updates the capacity of its own group, so a group's is one that its CPUs have had, and at
+/// times no longer have.
+#[test]
+fn capacity_of_a_group_is_that_of_its_last_pass() {
+    let m = machine("jacobsville");
+    let busy = vec![
+        Op::Run(Dist::Const(30 * MS)),
+        Op::Sleep(Dist::Const(30 * MS)),
+        Op::Jump(0),
+    ];
+    let nap = vec![
+        Op::Run(Dist::Const(MS)),
+        Op::Sleep(Dist::Const(MS)),
+        Op::Jump(0),
+    ];
+    let tasks = vec![
+        spec(&m, busy, Class::Fifo(2), 0, &[0]),
+        spec(&m, nap, Class::Fair, 0, &[0, 1, 2, 3]),
+        spec(&m, hog(), Class::Fair, 0, &[0, 1]),
+        spec(&m, hog(), Class::Fair, 0, &[1, 2]),
+    ];
+    let mut seen = Capacities::default();
+    of(&m, Era::V7_2, tasks, 0, 1000)
+        .run_watched(&mut seen)
+        .expect("a scenario that runs");
+    assert!(
+        seen.lowered > 100 && seen.old > 100,
+        "{} {}",
+        seen.lowered,
+        seen.old
+    );
 }

@@ -42,13 +42,15 @@ pub fn lines(era: &str, model: &Tally) -> String {
         out += &format!("  {name}: in {same} of {asked}, {}\n", share(same, asked));
     }
     out += &match summary.worst {
-        Some((reason, part)) => format!(
-            "  worst: {} {} of {} ({})\n",
-            reason.name(),
-            part.same(),
-            part.asked,
-            tenths(&part)
-        ),
+        Some(worst) => {
+            let of =
+                |part: &Agreement| format!("{} of {} ({})", part.same(), part.asked, tenths(part));
+            let mut line = format!("  worst: {} {}", worst.reason.name(), of(&worst.choices));
+            if worst.unchanged.asked < worst.choices.asked {
+                line += &format!(", while nothing changed {}", of(&worst.unchanged));
+            }
+            line + "\n"
+        }
         None => format!("  worst: -, no reason has {ENOUGH} choices that were not forced\n"),
     };
     out
@@ -71,6 +73,7 @@ mod tests {
                 differ,
                 unexplained: 0,
             };
+            tally.unchanged[reason as usize] = tally.by_reason[reason as usize][1];
         }
         tally
     }
@@ -84,6 +87,8 @@ mod tests {
         ]);
         tally.by_reason[Reason::Affinity as usize][0].asked = 80;
         tally.forced[Reason::Affinity as usize].asked = 80;
+        tally.unchanged[Reason::SlowPath as usize].asked = 61;
+        tally.unchanged[Reason::SlowPath as usize].differ = 1;
         let text = lines("7.2", &tally);
         assert_eq!(
             text,
@@ -91,7 +96,7 @@ mod tests {
              \x20 forced, one CPU possible: in 80 of 80, 100.00 %\n\
              \x20 not forced: in 9966 of 10020, 99.46 %\n\
              \x20 with an idle CPU to win: in 9966 of 10020, 99.46 %\n\
-             \x20 worst: slow path 120 of 150 (80.0 %)\n"
+             \x20 worst: slow path 120 of 150 (80.0 %), while nothing changed 60 of 61 (98.4 %)\n"
         );
     }
 

@@ -23,6 +23,8 @@ const ENOUGH: u64 = 150;
 /// in one of thirty.
 const UNEXPLAINED_IDLE: f64 = 2.0;
 const ENOUGH_IDLE: u64 = 300;
+/// The least number of choices of a reason, all made while nothing changed, that shows anything.
+const ENOUGH_FORKS: u64 = 50;
 
 /// A workload of forks and execs like a build's: short-lived children of a few shells at once.
 const BUILD: &str = "for shell in 1 2 3 4; do ( for job in $(seq 24); do \
@@ -73,6 +75,11 @@ fn number(value: &Value) -> u64 {
     value
         .as_u64()
         .unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+/// The two counts of a part.
+fn pair(value: &Value) -> [u64; 2] {
+    [0, 1].map(|i| number(&value[i]))
 }
 
 /// The reasons for which the model errs too often where an idle CPU was to be won.
@@ -308,4 +315,28 @@ fn an_older_kernel() {
     let workloads = [("hackbench", "hackbench -g 1 -l 60"), ("build", BUILD)];
     agrees(&lab, &workloads);
     decides_about_queues(&lab, "hackbench -g 1 -l 60");
+}
+
+/// Forks while every group is busy and real-time tasks take capacity: the slow path decides by the
+/// capacities of groups, which are as old as their last balancing passes. A guest's CPUs take turns, so
+/// much changes while the kernel decides; where nothing does, the model must choose as the kernel did.
+#[test]
+fn forks_onto_busy_groups() {
+    let text = "name = \"t12\"\n[topology]\npackages = 1\nnodes_per_package = 1\n\
+                llcs_per_node = 3\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
+    let machine = Machine::from_toml_str(text, "t12").expect("a machine");
+    let lab = Lab::on(&machine, "7.2");
+    let load = "stress-ng --mutex 3 --sem 2 --pipe 3 --fork 2 --futex 2 --poll 2 --timeout 4";
+    let replay = replayed(&lab, "stress-ng", load, &[]);
+    println!("{:#}", replay["model"]);
+    let unchanged = replay["model"]["unchanged"].as_object().expect("by reason");
+    let [forks, _] = pair(&unchanged["slow path"]);
+    assert!(forks >= ENOUGH_FORKS, "only {forks} forks");
+    for (reason, part) in unchanged {
+        let [asked, differ] = pair(part);
+        assert!(
+            asked < ENOUGH_FORKS || differ * 50 <= asked,
+            "{reason}: {differ} of {asked} differ though nothing changed"
+        );
+    }
 }

@@ -19,10 +19,15 @@ impl RunQueues {
     /// Returns the utilisation of `cpu` by real-time tasks, which they take from others; `None` if
     /// there are no such tasks.
     #[inline]
-    pub(crate) fn rt_util(&mut self, cpu: usize) -> Option<u32> {
-        self.rt.as_ref()?;
+    pub(crate) fn rt_util(&mut self, cpu: usize) -> u32 {
         self.touch_rt(cpu);
-        Some(self.cpus[cpu].rt.average.util)
+        self.cpus[cpu].rt.average.util
+    }
+
+    /// Returns whether the machine has real-time tasks.
+    #[inline]
+    pub(crate) fn has_rt(&self) -> bool {
+        self.rt.is_some()
     }
 
     /// Handles a tick that finds a real-time task running, which may have had the share of its
