@@ -36,6 +36,9 @@ pub struct GuestSpec {
     /// sleep soon (`wake_up_interruptible_sync()`); a socket of 2.6.18 does not
     /// (`sock_def_readable()`).
     pub pipes: bool,
+    /// The guest's kernel sends the interrupt for a woken task with the lock of the other vCPU's queue
+    /// held (2.6.18), and nothing tells the host that a vCPU spins.
+    pub spins: bool,
 }
 
 impl Default for GuestSpec {
@@ -55,6 +58,7 @@ impl Default for GuestSpec {
             vhost_ns: 2500,
             receive_ns: 3000,
             pipes: false,
+            spins: true,
         }
     }
 }

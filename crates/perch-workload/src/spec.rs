@@ -51,7 +51,7 @@ const KINDS: [Kind; 17] = [
     Kind {
         name: "vm",
         help: "a virtual machine with another workload in it, hogs around it; keys vcpus, hogs \
-               (4x4: four groups of four), shares (its, the hogs' have 1024 each), where, guest_hz, exit_ns, vhost_ns, receive_ns, and \
+               (4x4: four groups of four), shares (its, the hogs' have 1024 each), where, guest_hz, exit_ns, vhost_ns, receive_ns, spins (0: none for a lock), and \
                as the last one inside, a workload with its keys (pipe)",
         build: vm::vm,
     },

@@ -32,6 +32,7 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         vhost_ns: keys.number("vhost_ns", usual.vhost_ns, 1, 1_000_000_000)?,
         receive_ns: keys.number("receive_ns", usual.receive_ns, 0, 1_000_000_000)?,
         pipes: false,
+        spins: keys.number("spins", 1, 0, 1)? != 0,
     };
     let (groups, hogs) = hogs(keys)?;
     // Without `shares` no task is in a group, as without libvirt.

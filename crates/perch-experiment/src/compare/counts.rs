@@ -124,9 +124,10 @@ pub(super) fn chosen(grouped: bool, cpus: usize, by_arm: &[&Rates]) -> Vec<Count
 
 type Named<T> = (&'static str, fn(&T) -> u64);
 
-const GUESTS: [Named<GuestMetrics>; 7] = [
+const GUESTS: [Named<GuestMetrics>; 8] = [
     ("vCPUs ran, ms", |g| g.vcpus_ran_ns / 1_000_000),
     ("vCPUs waited, ms", |g| g.vcpus_waited_ns / 1_000_000),
+    ("vCPUs spun, ms", |g| g.spun_ns / 1_000_000),
     ("exits and interrupts, ms", |g| g.overhead_ns / 1_000_000),
     ("wake-ups inside", |g| g.wakeups),
     ("interrupts between vCPUs", |g| g.interrupts),

@@ -70,6 +70,8 @@ pub struct GuestMetrics {
     pub ran_ns: u64,
     /// Work of leaving guests and entering them, and of their interrupts; nanoseconds.
     pub overhead_ns: u64,
+    /// Time that vCPUs ran to wait for a lock, as far as the wait is over; nanoseconds.
+    pub spun_ns: u64,
 }
 
 impl Metrics {

@@ -275,3 +275,23 @@ fn two_guests_do_not_mix() {
     let metrics = checked(&scenario, 0, |_| {});
     assert!(metrics.counted > 100);
 }
+
+/// A vCPU that is preempted with the lock of a queue has others spin for it; where it always has a CPU
+/// nobody does, nor in a guest whose kernel sends its interrupts without locks.
+#[test]
+fn vcpus_spin_for_a_lock_whose_holder_is_preempted() {
+    let inside = "sysbench:threads=4";
+    let run = |keys: &str| run("x5570", keys, inside, [200, 800]).metrics;
+    let spins = run("vcpus=4,where=cpu0-1");
+    let asks = run("vcpus=4,where=cpu0-1,spins=0");
+    let (spun, ran) = (spins.guest.spun_ns, spins.guest.vcpus_ran_ns);
+    assert!((ran / 20..ran / 2).contains(&spun), "{spun} of {ran}");
+    assert_eq!(asks.guest.spun_ns, 0);
+    assert!(
+        spins.counted * 20 < asks.counted * 19,
+        "{} against {}",
+        spins.counted,
+        asks.counted
+    );
+    assert_eq!(run("vcpus=4,where=cpu0-7").guest.spun_ns, 0);
+}

@@ -48,6 +48,14 @@ impl Guests {
                     "{}: sleeps on the host with work to do",
                     at()
                 );
+                if let Some(by) = v.spin.held_by() {
+                    let by = guest.vcpus[by].task;
+                    hold!(
+                        sched.life(by) == Life::Queued || sched.need_resched(sched.cpu_of_task(by)),
+                        "{}: the lock of its queue is held by a vCPU that runs",
+                        at()
+                    );
+                }
                 hold!(
                     !v.halting || inside.is_none(),
                     "{}: halts with a task on it",

@@ -11,6 +11,7 @@
 
 mod check;
 mod scheduler;
+mod spin;
 mod vcpu;
 
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ use super::place::Place;
 use crate::id::{ChannelId, GuestId, Id, IdVec, TaskId, VcpuId};
 use crate::observe::GuestMetrics;
 use scheduler::Scheduler;
+use spin::Spin;
 
 /// Time for which a task counts as hot where it ran, nanoseconds: 2.6.18 measures some milliseconds
 /// at boot.
@@ -62,6 +64,8 @@ struct Vcpu {
     ticks: u32,
     /// Time that it had run when counting began, nanoseconds.
     ran_before_ns: u64,
+    /// The locks that it waits for.
+    spin: Spin,
 }
 
 /// A packet that vhost has to move.
@@ -333,6 +337,7 @@ impl Guests {
         let sync = sync && g.spec.pipes;
         let to = g.sched.choose(this, prev, sync, sched.allowed(task));
         self.metrics.wakeups += 1;
+        self.need(guest, this, prev);
         self.enqueue(sched, cpu, task, to) + sched.costs().wake_ns(0)
     }
 
@@ -359,10 +364,12 @@ impl Guests {
         let cost = g.spec.exit_ns;
         self.metrics.interrupts += 1;
         self.metrics.overhead_ns += cost;
-        match sched.life(halted) {
-            Life::Asleep => cost + sched.wake(halted, cpu, Waker::Task(on), false),
-            _ => cost,
+        if sched.life(halted) != Life::Asleep {
+            return cost;
         }
+        let wake_ns = sched.wake(halted, cpu, Waker::Task(on), false);
+        self.hold(sched, cpu, guest, this, to);
+        cost + wake_ns
     }
 
     /// Queues a task on a vCPU. Returns the vCPU's own task.

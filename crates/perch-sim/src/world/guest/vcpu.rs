@@ -18,6 +18,7 @@ impl World {
         let (_, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
         let waited_ns = sched.now_ns() - sched.waits_since_ns(task);
         self.guests.metrics.vcpus_waited_ns += waited_ns;
+        self.guests.release(guest, vcpu);
         if let Some(inside) = self.guests.guests[guest].sched.current(vcpu) {
             // No other task ran on the vCPU meanwhile: its lines are where the vCPU was.
             let warm = sched.warmth(task);
@@ -30,9 +31,16 @@ impl World {
     #[inline(never)]
     pub(in crate::world) fn run_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         let (_, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
-        self.take_interrupts(sched, cpu, guest, vcpu);
+        // A vCPU that spins does so with interrupts off.
+        let spins = self.guests.spins(sched, task, guest, vcpu);
+        if !spins {
+            self.take_interrupts(sched, cpu, guest, vcpu);
+        }
         if sched.need_resched(cpu) {
             return sched.preempt(self, cpu);
+        }
+        if spins {
+            return self.work(sched, cpu);
         }
         let mut inside = self.guests.guests[guest].sched.current(vcpu);
         if inside.is_none() {
