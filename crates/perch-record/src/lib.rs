@@ -7,6 +7,7 @@
 
 pub mod advice;
 mod agreement;
+mod capacity;
 mod cause;
 mod decision;
 pub mod format;
@@ -23,11 +24,12 @@ mod subject;
 pub mod synthetic;
 
 pub use agreement::{Agreement, ENOUGH, Summary, Worst};
+pub use capacity::{GroupCapacity, group_capacities};
 pub use cause::Cause;
 pub use decision::{Decision, Entity, Kind, KindTally, Question, Queue, Why};
 pub use moment::{
     Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
-    WakeUp, groups_of,
+    WakeUp,
 };
 pub use recorder::{RecordError, Recorder};
 pub use replay::{Decided, DomainDistance, Outcome, Replay, Tally, replay};

@@ -5,7 +5,9 @@
 //! columns that it knows and the file lacks. So a recorder may add columns, and a recorder on a
 //! kernel that does not have something leaves its column out, without another version of the file.
 
-use perch_policy::{CpuState, Host, SetView, TaskState, Wake};
+use perch_policy::{CpuState, Host, TaskState};
+
+use crate::capacity::GroupCapacity;
 
 /// Defines a row: a number a column, and the columns' names.
 macro_rules! row {
@@ -170,33 +172,6 @@ impl Row<CpuRow> {
     }
 }
 
-/// Returns the capacities of a host's groups as [`WakeUp::groups`] has them, for a wake-up that is a
-/// fork or an exec, or is on a machine of unequal CPUs.
-pub fn groups_of(host: &Host, wake: &Wake) -> Vec<(u32, u32, u32)> {
-    let topology = host.topology();
-    if !(wake.fork || wake.exec || topology.asym_span(wake.this_cpu).is_some()) {
-        return Vec::new();
-    }
-    let cpus: Vec<_> = (0..topology.nr_cpus())
-        .map(|cpu| Row::<CpuRow>::of(host, cpu))
-        .collect();
-    let group = |set: usize| {
-        let (capacity, most) = host.group_capacity(set);
-        let differs = (capacity, most) != capacity_of(topology.set_numbered(set), &cpus);
-        differs.then_some((set as u32, capacity, most))
-    };
-    (0..topology.nr_sets()).filter_map(group).collect()
-}
-
-/// Returns the capacity of a set of CPUs and the largest of its CPUs', as the CPUs' rows have them.
-pub(crate) fn capacity_of(set: SetView<'_>, cpus: &[Row<CpuRow>]) -> (u32, u32) {
-    let short = |cpu: usize| cpus[cpu][Cpu::Capacity].min(u32::MAX.into()) as u32;
-    let capacities = set.iter().map(short);
-    capacities.fold((0, 0), |(sum, most), c| {
-        (c.saturating_add(sum), most.max(c))
-    })
-}
-
 impl Row<GroupRow> {
     /// Returns the row of one of a host's
     /// [`Topology::nr_shared`](perch_policy::Topology::nr_shared).
@@ -305,11 +280,9 @@ pub struct WakeUp {
     /// The CPUs on which the wakee's task group has something queued, by words of 64; empty for the
     /// root group.
     pub queued: Vec<u64>,
-    /// The groups of domains whose capacity is not the sum of their CPUs' at that moment, ascending:
-    /// the number of the group's set, its capacity, and the largest of its CPUs'. The kernel adds
-    /// capacities up when it balances, and compares groups by these figures on fork and exec; empty
-    /// for other wake-ups.
-    pub groups: Vec<(u32, u32, u32)>,
+    /// The capacities of those groups of domains that have others than the sums of their CPUs',
+    /// ascending by set; empty where the kernel compares no groups.
+    pub capacities: Vec<GroupCapacity>,
     /// The CPUs whose state at the end of the choice differed from that at its beginning,
     /// ascending, each with the state at the end. Empty where the recorder did not look again.
     pub later: Vec<(u32, Row<CpuRow>)>,
@@ -335,7 +308,7 @@ impl Default for WakeUp {
             wakee: 0,
             unseen: 0,
             queued: Vec::new(),
-            groups: Vec::new(),
+            capacities: Vec::new(),
             later: Vec::new(),
         }
     }

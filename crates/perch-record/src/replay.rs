@@ -8,10 +8,11 @@ use std::sync::Arc;
 use perch_policy::{CpuMask, Host, Policy, Reason, Topology, Verdict, Wake};
 
 use crate::agreement::{Agreement, Summary};
+use crate::capacity::{GroupCapacity, compares};
 use crate::cause::Cause;
 use crate::decision::{Decision, Kind, KindTally, Model, Why};
 use crate::format::{Block, BlockError, FormatError, Moment, Reader};
-use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp, capacity_of};
+use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
 use crate::parallel::in_parallel;
 use crate::stake::Stake;
 
@@ -442,9 +443,11 @@ impl Replay {
     /// Returns true where the slow path decides, or the search for the CPU that fits best.
     fn looks_everywhere(&self) -> bool {
         let w = self.moment.wake_up();
-        let wake = Wake::default().with_flags(w.flags);
-        let topology = self.host.topology();
-        wake.fork || wake.exec || topology.asym_span(w.this_cpu as usize).is_some()
+        let wake = Wake {
+            this_cpu: w.this_cpu as usize,
+            ..Wake::default().with_flags(w.flags)
+        };
+        compares(self.host.topology(), &wake)
     }
 
     /// Sets the groups' capacities where the kernel compares groups.
@@ -454,13 +457,11 @@ impl Replay {
         }
         let topology = self.host.topology().clone();
         for set in 0..topology.nr_sets() {
-            let (sum, most) = capacity_of(topology.set_numbered(set), self.moment.cpus());
-            self.host.set_group_capacity(set, sum, most);
+            let set = topology.set_numbered(set);
+            GroupCapacity::now(set, self.moment.cpus()).put(&mut self.host);
         }
-        for &(set, capacity, most) in &self.moment.wake_up().groups {
-            if (set as usize) < topology.nr_sets() {
-                self.host.set_group_capacity(set as usize, capacity, most);
-            }
+        for group in &self.moment.wake_up().capacities {
+            group.put(&mut self.host);
         }
     }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use perch_policy::{CpuMask, Topology, Wake};
 
+use crate::capacity::GroupCapacity;
 use crate::format::{Footer, Writer};
 use crate::moment::{
     Class, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS, WakeUp,
-    capacity_of,
 };
 use crate::raw::{self, RawCpu, RawNear, RawTask, RawWake, Record, Set};
 use crate::recorder::group_places;
@@ -115,7 +115,7 @@ impl<W: Write> Sink<W> {
             }
         };
         self.wake_up.later.clear();
-        self.wake_up.groups.clear();
+        self.wake_up.capacities.clear();
         for (cpu, row) in self.cpus.iter_mut().enumerate() {
             if !record.has(Set::Seen, cpu) {
                 continue;
@@ -143,15 +143,18 @@ impl<W: Write> Sink<W> {
             }
         }
         for (&set, group) in self.sets.iter().zip(record.groups()) {
-            let (sum, most) = capacity_of(self.topology.set_numbered(set), &self.cpus);
-            let max = match group.max_capacity {
-                0 => most,
-                max => max,
+            let now = GroupCapacity::now(self.topology.set_numbered(set), &self.cpus);
+            let seen = GroupCapacity {
+                sum: group.capacity,
+                most: match group.max_capacity {
+                    0 => now.most,
+                    most => most,
+                },
+                ..now
             };
-            // The kernel has other domains than this machine's description where it has no capacity.
-            if group.capacity > 0 && (group.capacity, max) != (sum, most) {
-                let group = (set as u32, group.capacity, max);
-                self.wake_up.groups.push(group);
+            // Where the kernel has no capacity its domains are not those of this machine's description.
+            if group.capacity > 0 && seen != now {
+                self.wake_up.capacities.push(seen);
             }
         }
         for (cpu, shared) in sides.into_iter().zip(&wake.shared) {

@@ -10,6 +10,7 @@ use super::bytes::{Bytes, put, put_row, take_row};
 use super::error::BlockError;
 use super::read::Known;
 use super::tasks::Tasks;
+use crate::capacity::GroupCapacity;
 use crate::moment::{Class, CpuRow, GroupRow, Row, TaskRow, WakeUp};
 
 /// The kinds of entries in a block.
@@ -21,7 +22,7 @@ mod op {
     /// The rows of CPUs that had changed when the last wake-up's choice was made.
     pub const LATER: u64 = 3;
     /// The capacities of groups that are not the sums of their CPUs'.
-    pub const GROUPS: u64 = 4;
+    pub const CAPACITIES: u64 = 4;
 }
 
 /// Returns a task's key: idle tasks have no number of their own.
@@ -139,15 +140,15 @@ impl Filling {
         wake_up.queued.iter().for_each(|&word| put(out, word));
         put_changed(out, &mut state.cpus, cpus);
         put_changed(out, &mut state.groups, groups);
-        if !wake_up.groups.is_empty() {
-            put(out, op::GROUPS);
-            put(out, wake_up.groups.len() as u64);
+        if !wake_up.capacities.is_empty() {
+            put(out, op::CAPACITIES);
+            put(out, wake_up.capacities.len() as u64);
             let mut next = 0;
-            for &(set, capacity, most) in &wake_up.groups {
-                put(out, u64::from(set - next));
-                put(out, capacity.into());
-                put(out, most.into());
-                next = set + 1;
+            for group in &wake_up.capacities {
+                put(out, u64::from(group.set - next));
+                put(out, group.sum.into());
+                put(out, group.most.into());
+                next = group.set + 1;
             }
         }
         if !wake_up.later.is_empty() {
@@ -349,9 +350,9 @@ impl Cursor<'_> {
         let [cpus, groups] = changed;
         take_changed(bytes, &self.known.cpu, &mut state.cpus, cpus).ok_or(ENDS)?;
         take_changed(bytes, &self.known.group, &mut state.groups, groups).ok_or(ENDS)?;
-        w.groups.clear();
-        if bytes.0.first() == Some(&(op::GROUPS as u8)) {
-            take_groups(bytes, &mut w.groups).ok_or(ENDS)?;
+        w.capacities.clear();
+        if bytes.0.first() == Some(&(op::CAPACITIES as u8)) {
+            take_capacities(bytes, &mut w.capacities).ok_or(ENDS)?;
         }
         w.later.clear();
         if bytes.0.first() == Some(&(op::LATER as u8)) {
@@ -361,13 +362,14 @@ impl Cursor<'_> {
     }
 }
 
-fn take_groups(bytes: &mut Bytes, groups: &mut Vec<(u32, u32, u32)>) -> Option<()> {
+fn take_capacities(bytes: &mut Bytes, capacities: &mut Vec<GroupCapacity>) -> Option<()> {
     bytes.take()?;
     let mut next = 0u32;
     let short = |bytes: &mut Bytes| u32::try_from(bytes.take()?).ok();
     for _ in 0..bytes.take()? {
         let set = next.checked_add(short(bytes)?)?;
-        groups.push((set, short(bytes)?, short(bytes)?));
+        let (sum, most) = (short(bytes)?, short(bytes)?);
+        capacities.push(GroupCapacity { set, sum, most });
         next = set.checked_add(1)?;
     }
     Some(())

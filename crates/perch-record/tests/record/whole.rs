@@ -11,7 +11,7 @@ use perch_policy::testing::scenario::Scenario;
 use perch_policy::{Era, Host, Modes, Policy, Topology, Verdict};
 use perch_record::format::{Footer, FormatError, Header, Moment, Reader, Writer};
 use perch_record::{
-    Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, groups_of, replay,
+    Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, group_capacities, replay,
 };
 use proptest::prelude::*;
 
@@ -78,7 +78,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
             waker: waker.id,
             wakee: wakee.id,
             queued,
-            groups: groups_of(&host, &wake),
+            capacities: group_capacities(&host, &wake),
             later: vec![(n as u32 - 1, Row([dice.below(1000) as u64; 11]))],
             ..WakeUp::default()
         };

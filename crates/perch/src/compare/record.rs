@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use perch_policy::CpuMask;
 use perch_record::format::{Footer, Header, Writer};
-use perch_record::{Class, CpuRow, GroupRow, Row, Task, TaskRow, WakeUp, groups_of};
+use perch_record::{Class, CpuRow, GroupRow, Row, Task, TaskRow, WakeUp, group_capacities};
 use perch_sim::{Asked, Scenario, Switched, Watch, Woken};
 
 use perch_record::unrecorded;
@@ -95,7 +95,7 @@ impl<W: Write> Watch for SimulatedRecording<W> {
             },
             wakee: wakee.id,
             queued,
-            groups: groups_of(host, wake),
+            capacities: group_capacities(host, wake),
             ..WakeUp::default()
         });
         Ok(())
