@@ -8,6 +8,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{CpuMask, Host, Policy, TaskState, Topology, Wake};
 
+use crate::capacity::GroupCapacity;
 use crate::format::{Footer, Header, Writer};
 use crate::moment::{Class, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, WakeUp};
 
@@ -113,6 +114,10 @@ pub fn synthetic(
             in_task: true,
             ..Wake::default()
         };
+        let capacities = match wake.fork {
+            true => old_capacities(&topology),
+            false => Vec::new(),
+        };
         let real_time = what.real_time_every != 0 && i % what.real_time_every == 0;
         let rows = [waker, wakee].map(|task| {
             let mut row = Row::<TaskRow>::of(&task);
@@ -126,7 +131,7 @@ pub fn synthetic(
                 &topology,
                 policy,
                 &wake,
-                (&cpus, &groups),
+                (&cpus, &groups, &capacities),
                 [waker, wakee],
                 &mut |left| {
                     (tasks[one].state, tasks[other].state) = left;
@@ -146,6 +151,7 @@ pub fn synthetic(
             chosen: chosen as u32,
             waker: waker.id,
             wakee: wakee.id,
+            capacities,
             ..WakeUp::default()
         };
         writer.add(&wake_up, [&rows[0], &rows[1]], None, &cpus, &groups)?;
@@ -155,13 +161,31 @@ pub fn synthetic(
     Ok(writer.finish(Footer::default())?.0)
 }
 
+/// Returns the capacities of groups of which real-time tasks had a quarter when they were added up:
+/// every other group of several CPUs.
+fn old_capacities(topology: &Topology) -> Vec<GroupCapacity> {
+    let sets = (0..topology.nr_sets()).map(|set| topology.set_numbered(set));
+    let several = sets.filter(|set| set.weight() > 1).step_by(2);
+    several
+        .map(|set| {
+            let all: u32 = set.iter().map(|cpu| topology.capacity(cpu)).sum();
+            let most = set.iter().map(|cpu| topology.capacity(cpu)).max();
+            GroupCapacity {
+                set: set.number() as u32,
+                sum: all - all / 4,
+                most: most.unwrap_or(0),
+            }
+        })
+        .collect()
+}
+
 /// Returns the policy's answer to a moment, and leaves the changes that the policy makes in the
 /// tasks.
 fn decide(
     topology: &Arc<Topology>,
     policy: Policy,
     wake: &Wake,
-    (cpus, groups): (&[Row<CpuRow>], &[Row<GroupRow>]),
+    (cpus, groups, capacities): (&[Row<CpuRow>], &[Row<GroupRow>], &[GroupCapacity]),
     [mut waker, mut wakee]: [TaskState; 2],
     left: &mut dyn FnMut((TaskState, TaskState)),
 ) -> usize {
@@ -173,6 +197,7 @@ fn decide(
         .iter()
         .enumerate()
         .for_each(|(g, row)| row.put(&mut host, g));
+    capacities.iter().for_each(|group| group.put(&mut host));
     let all = CpuMask::full(cpus.len());
     let verdict = host.select(&policy, wake, &mut waker, &mut wakee, &all);
     left((waker, wakee));
