@@ -57,6 +57,16 @@ struct sched_avg {
 	unsigned int util_est;
 };
 
+/* Up to 6.7. */
+struct util_est {
+	unsigned int enqueued;
+	unsigned int ewma;
+};
+
+struct sched_avg___old {
+	struct util_est util_est;
+};
+
 struct cfs_rq;
 
 struct sched_entity {
@@ -72,6 +82,12 @@ struct cfs_rq {
 	unsigned long h_load;
 	unsigned long last_h_load_update; /* jiffies */
 	struct sched_avg avg;
+};
+
+/* Up to 6.14 the counts had other names; delayed tasks came with 6.12. */
+struct cfs_rq___old {
+	unsigned int h_nr_delayed;
+	unsigned int idle_h_nr_running;
 };
 
 struct uclamp_se {
@@ -113,6 +129,10 @@ struct cpuidle_state {
 	__s64 exit_latency_ns;
 };
 
+struct rq___old {
+	struct cfs_rq___old cfs;
+};
+
 struct sched_domain_shared {
 	int has_idle_cores;
 	int nr_idle_scan;
@@ -147,6 +167,10 @@ struct rq {
 
 #pragma clang attribute pop
 
+#ifdef NO_MAY_GOTO
+/* The machine's size, which the loader sets, bounds every loop. */
+#define can_loop true
+#else
 /*
  * can_loop ends a loop that runs away, and shows the verifier that the loop ends. A loop that the
  * machine's size bounds never reaches this end.
@@ -162,6 +186,7 @@ spent:                                                                 \
 done:;                                                                 \
 		more;                                                  \
 	})
+#endif
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -173,14 +198,5 @@ extern struct sched_domain_shared *sd_llc_shared __ksym;
 /* Since 7.2 this structure holds the idle-core hint. */
 extern struct sched_domain_shared *sd_balance_shared __ksym __weak;
 extern const int __preempt_count __ksym __weak;
-
-extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym;
-
-#define SHARED(p)                                             \
-	((const struct sched_domain_shared *)bpf_rdonly_cast( \
-		p, bpf_core_type_id_kernel(struct sched_domain_shared)))
-#define DOMAIN(p)                                      \
-	((const struct sched_domain *)bpf_rdonly_cast( \
-		p, bpf_core_type_id_kernel(struct sched_domain)))
 
 #endif

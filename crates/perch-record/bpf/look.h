@@ -31,7 +31,39 @@ static __always_inline __u32 load_of(const struct task_struct *p, __u64 load, st
 	return load * above / (all + 1);
 }
 
-#define UTIL_EST(avg) ((avg)->util_est & ~(1u << 31))
+/* The highest bit of an estimate is a mark, and no part of the value. */
+static __always_inline __u32 util_est_of(const struct sched_avg *avg)
+{
+	const struct sched_avg___old *old = (const void *)avg;
+	__u32 last, mean;
+
+	if (!bpf_core_field_exists(old->util_est.ewma))
+		return avg->util_est & ~(1u << 31);
+	last = old->util_est.enqueued & ~(1u << 31);
+	mean = old->util_est.ewma;
+	return last > mean ? last : mean;
+}
+
+/* Returns the number of tasks that are queued only to lose their lag. */
+static __always_inline __u32 delayed_of(const struct rq *rq)
+{
+	const struct rq___old *old = (const void *)rq;
+
+	if (bpf_core_field_exists(old->cfs.h_nr_delayed))
+		return old->cfs.h_nr_delayed;
+	if (bpf_core_field_exists(rq->cfs.h_nr_runnable))
+		return rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+	return 0;
+}
+
+static __always_inline __u32 idle_policy_of(const struct rq *rq)
+{
+	const struct rq___old *old = (const void *)rq;
+
+	if (bpf_core_field_exists(rq->cfs.h_nr_idle))
+		return rq->cfs.h_nr_idle;
+	return old->cfs.idle_h_nr_running;
+}
 
 static inline __u32 clamp_of(const struct uclamp_se *clamp)
 {
@@ -87,7 +119,7 @@ static __always_inline void see_near(struct raw_near *to, __u32 cpu)
 		return;
 	to->load = rq->cfs.avg.load_avg;
 	to->nr_running = rq->nr_running;
-	to->nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+	to->nr_delayed = delayed_of(rq);
 }
 
 static __always_inline void see_shared(struct raw_shared *to, __u32 cpu)
@@ -101,19 +133,19 @@ static __always_inline void see_shared(struct raw_shared *to, __u32 cpu)
 	if (!llc)
 		return;
 	if (*llc)
-		to->llc_idle_scan = SHARED(*llc)->nr_idle_scan;
+		to->llc_idle_scan = BPF_CORE_READ(*llc, nr_idle_scan);
 	if (bpf_ksym_exists(&sd_balance_shared))
 		cores = bpf_per_cpu_ptr(&sd_balance_shared, cpu);
 	if (!cores)
 		cores = llc;
 	if (*cores)
-		to->idle_cores = SHARED(*cores)->has_idle_cores;
+		to->idle_cores = BPF_CORE_READ(*cores, has_idle_cores);
 	if (!config.unequal)
 		return;
 	asym = bpf_per_cpu_ptr(&sd_asym_cpucapacity, cpu);
 	/* Up to 6.19 a domain of unequal CPUs has no budget. */
-	if (asym && *asym && bpf_ksym_exists(&sd_balance_shared) && DOMAIN(*asym)->shared)
-		to->asym_idle_scan = SHARED(DOMAIN(*asym)->shared)->nr_idle_scan;
+	if (asym && *asym && bpf_ksym_exists(&sd_balance_shared) && BPF_CORE_READ(*asym, shared))
+		to->asym_idle_scan = BPF_CORE_READ(*asym, shared, nr_idle_scan);
 }
 
 static __always_inline __u64 *set_of(struct raw_wake *raw, enum raw_set set)
@@ -192,7 +224,7 @@ static __always_inline void look(struct raw_wake *raw, int later)
 				continue;
 			running = rq->nr_running;
 			if (running)
-				is_sched_idle |= (__u64)(running == rq->cfs.h_nr_idle) << bit;
+				is_sched_idle |= (__u64)(running == idle_policy_of(rq)) << bit;
 			else
 				is_idle |= (__u64)(rq->curr == rq->idle && !rq->ttwu_pending)
 					   << bit;
@@ -221,9 +253,9 @@ static __always_inline void see_rows(struct raw_wake *raw, int later)
 		to[cpu].load = rq->cfs.avg.load_avg;
 		to[cpu].runnable = rq->cfs.avg.runnable_avg;
 		to[cpu].util_avg = rq->cfs.avg.util_avg;
-		to[cpu].util_est = UTIL_EST(&rq->cfs.avg);
+		to[cpu].util_est = util_est_of(&rq->cfs.avg);
 		to[cpu].nr_running = rq->nr_running;
-		to[cpu].nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+		to[cpu].nr_delayed = delayed_of(rq);
 		to[cpu].idle_exit_ns = 0;
 		if (bpf_core_field_exists(rq->idle_state) && rq->idle_state)
 			to[cpu].idle_exit_ns = rq->idle_state->exit_latency_ns;
@@ -250,7 +282,7 @@ static __always_inline void see_groups(struct raw_wake *raw)
 			return;
 		/* A load behind a null pointer reads 0. */
 		sd = rq->sd;
-		for (level = place->level; level && can_loop; level--)
+		for (level = 0; level < RAW_MAX_LEVELS && level < place->level; level++)
 			sd = sd->parent;
 		to[i].capacity = sd->groups->sgc->capacity;
 		to[i].max_capacity = 0;

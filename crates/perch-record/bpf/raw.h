@@ -9,6 +9,8 @@
 #define PERCH_RECORD_RAW_H
 
 #define RAW_MAX_CPUS 1024
+/* The number of domains that a CPU may be in. */
+#define RAW_MAX_LEVELS 12
 
 /* Bits of raw_task.flags. */
 #define RAW_PERCPU_KTHREAD 1u

@@ -169,10 +169,10 @@ static __always_inline void end(struct task_struct *p, int chosen)
 				  &raw->wakee.flags);
 	raw->waker.load = load_of(current, raw->waker.load, raw, &raw->waker.flags);
 	raw->wakee.util_avg = p->se.avg.util_avg;
-	raw->wakee.util_est = UTIL_EST(&p->se.avg);
+	raw->wakee.util_est = util_est_of(&p->se.avg);
 	raw->wakee.runnable = p->se.avg.runnable_avg;
 	raw->waker.util_avg = current->se.avg.util_avg;
-	raw->waker.util_est = UTIL_EST(&current->se.avg);
+	raw->waker.util_est = util_est_of(&current->se.avg);
 	see_near(&raw->later[0], cpu);
 	raw->later[1] = raw->later[0];
 	if (cpu != raw->prev_cpu)

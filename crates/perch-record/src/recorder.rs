@@ -17,8 +17,9 @@ use crate::format::{Footer, Undecided, Writer};
 use crate::raw;
 use crate::sink::Sink;
 
-/// The programs of bpf/recorder.bpf.c, which build.rs compiles.
+/// The programs of bpf/recorder.bpf.c, which build.rs compiles, and those for older verifiers.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
+static OLD_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder_old.bpf.o"));
 
 /// The reason why nothing can be recorded, or nothing any more.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +93,7 @@ impl Recorder {
         let failed = unable("the recorder's programs");
         let mut open = ObjectBuilder::default()
             .name("perch_record")
-            .and_then(|builder| builder.open_memory(OBJECT))
+            .and_then(|builder| builder.open_memory(object()))
             .map_err(&failed)?;
         for mut map in open.maps_mut() {
             match map.name().to_str() {
@@ -346,6 +347,19 @@ pub(crate) fn group_places(topology: &Topology) -> Vec<GroupPlace> {
         }
     }
     places.into_values().collect()
+}
+
+/// Returns the programs for the running kernel. A verifier that does not know `may_goto` (up to 6.8)
+/// says so in a page of its own words only, so the release tells which to load.
+fn object() -> &'static [u8] {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) < (6, 9) => OLD_OBJECT,
+        _ => OBJECT,
+    }
 }
 
 /// Returns the ring buffer of some programs.

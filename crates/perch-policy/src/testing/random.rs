@@ -30,14 +30,6 @@ impl Scenario {
                 dice.range(1, 4)
             };
             let load = running * dice.pick(&[0, unit / 2, unit]);
-            let capacity = if same_capacity {
-                kind(cpu)
-            } else if asymmetric {
-                dice.range(1, kind(cpu)).max(dice.range(1, kind(cpu)))
-            } else {
-                dice.range(1, 1024)
-            };
-            let before = dice.range(1, kind(cpu));
             s.state.idle[cpu] = idle;
             s.state.sched_idle[cpu] = sched_idle;
             s.state.cpus[cpu] = Load {
@@ -46,16 +38,22 @@ impl Scenario {
                 load,
                 runnable: dice.pick(&[load, 0, 700]),
                 util: dice.pick(&[0, 100, 500, 1024]),
-                capacity,
-                capacity_in_groups: if same_capacity {
-                    capacity
+                capacity: if same_capacity {
+                    kind(cpu)
+                } else if asymmetric {
+                    dice.range(1, kind(cpu)).max(dice.range(1, kind(cpu)))
                 } else {
-                    dice.pick(&[capacity, before])
+                    dice.range(1, 1024)
                 },
+                capacity_in_groups: kind(cpu),
                 curr_load: dice.pick(&[0, 512, 1024, 2000]),
                 idle_exit_ns: dice.pick(&[1, 1000, 1000, 90_000]),
                 idle_since_ns: dice.range(1, 5).into(),
             };
+            // Something took capacity from some CPUs after their groups were added up.
+            if running % 2 == 0 {
+                s.state.cpus[cpu].capacity_in_groups = s.state.cpus[cpu].capacity;
+            }
             let width = shape.llc[cpu].as_ref().map_or(1, Vec::len) as u32;
             s.state.scan[cpu] = dice
                 .pick(&[0, 1, 2, 3, 4, 5, 9, width, width, width / 2])

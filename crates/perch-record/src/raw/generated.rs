@@ -31,6 +31,7 @@ impl<T> ::std::fmt::Debug for __IncompleteArrayField<T> {
     }
 }
 pub const RAW_MAX_CPUS: u32 = 1024;
+pub const RAW_MAX_LEVELS: u32 = 12;
 pub const RAW_PERCPU_KTHREAD: u32 = 1;
 pub const RAW_SCHED_IDLE: u32 = 2;
 pub const RAW_OLD_LOAD: u32 = 4;

@@ -218,7 +218,7 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         ("xeon240", "schbench:n=4"),
         (
             "x5570",
-            "vm:vcpus=8,shares=8192,hogs=4x4,inside=sysbench:threads=8",
+            "vm:vcpus=8,shares=8192,hogs=4x4,inside=volano:rooms=2,users=4",
         ),
     ] {
         let scenario = scenario(machine, workload, 20_000_000);
