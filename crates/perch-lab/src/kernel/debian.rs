@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use super::stored::{Kernel, shelf, unpack};
-use super::version::{NEWEST_TESTED, OLDEST, Wanted, dotted, numbers};
+use super::version::{NEWEST_TESTED, Wanted, dotted, numbers};
 use crate::apt::{Apt, Host, Package};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
 use crate::store::Locked;
 
-/// The suites that have kernels from [`OLDEST`] on; the first that has a wanted one gives it. Those
-/// in the making come first, although their lists are 9 MB against 0.3: trixie-backports' 7.2.12
+/// The suites that have kernels; the first that has a wanted one gives it. The last two have those
+/// without sched_ext, for recordings and comparisons: 6.12 and 6.1. Suites in the making come first, although their lists are 9 MB against 0.3: trixie-backports' 7.2.12
 /// was built with tools too old to describe all of sched_ext's functions in its BTF (seven lack the
 /// form without `aux`), so that no scheduler that calls one can be loaded there.
-const SUITES: [&str; 3] = ["forky", "sid", "trixie-backports"];
+const SUITES: [&str; 5] = ["forky", "sid", "trixie-backports", "trixie", "bookworm"];
 
 /// Packages with a bootable image, by the beginning of their names. Up to 6.18 it is in
 /// linux-image; since 6.19 that only depends on linux-binary, which has it.
@@ -143,13 +143,12 @@ fn missing(wanted: &Wanted, seen: &[(usize, String)]) -> Error {
     let mut series: Vec<Vec<u32>> = seen
         .iter()
         .map(|(_, release)| numbers(release).into_iter().take(2).collect())
-        .filter(|series: &Vec<u32>| series[..] >= OLDEST[..])
         .collect();
     series.sort();
     series.dedup();
     let series: Vec<String> = series.iter().map(|numbers| dotted(numbers)).collect();
     let there = if series.is_empty() {
-        "none with sched_ext".to_string()
+        "none".to_string()
     } else {
         series.join(", ")
     };
@@ -175,7 +174,7 @@ mod tests {
         let seen: Vec<(usize, String)> = seen.iter().map(|s| (0, s.to_string())).collect();
         let message = missing(&Wanted::parse("6.20").unwrap(), &seen).to_string();
         assert!(
-            message.contains("no kernel 6.20 of Debian (it has 6.18, 7.2)"),
+            message.contains("no kernel 6.20 of Debian (it has 6.12, 6.18, 7.2)"),
             "{message}"
         );
     }

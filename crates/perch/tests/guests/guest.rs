@@ -131,7 +131,6 @@ fn setup_with(
         }
         let store = Store::open()?;
         let kernel = Kernel::find(&store, kernel, topology.arch())?;
-        kernel.require_sched_ext()?;
         let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
         let programs = programs(topology.arch());
         let perch = match Arch::host() == Some(topology.arch()) {

@@ -317,6 +317,18 @@ fn an_older_kernel() {
     decides_about_queues(&lab, "hackbench -g 1 -l 60");
 }
 
+/// A kernel with CFS, without sched_ext, and with a verifier that does not know `may_goto`.
+#[test]
+fn a_kernel_with_cfs() {
+    let lab = Lab::boot("6.1", 8);
+    let workloads = [
+        ("hackbench", "hackbench -g 1 -l 60"),
+        ("sysbench", "sysbench threads --threads=12 --time=3 run"),
+        ("build", BUILD),
+    ];
+    agrees(&lab, &workloads);
+}
+
 /// Forks while every group is busy and real-time tasks take capacity: the slow path decides by the
 /// capacities of groups, which are as old as their last balancing passes. A guest's CPUs take turns, so
 /// much changes while the kernel decides; where nothing does, the model must choose as the kernel did.
