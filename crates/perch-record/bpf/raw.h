@@ -46,7 +46,10 @@ struct raw_cpu {
 	__u16 nr_delayed;
 };
 
-/* The capacity of a group of a domain, and the largest of its CPUs'; 0 where the kernel has no such group. */
+/*
+ * The capacity of a group of a domain, and the largest of its CPUs'; 0 where the kernel has no such
+ * group.
+ */
 struct raw_group {
 	__u32 capacity;
 	__u32 max_capacity;

@@ -18,10 +18,9 @@ pub struct GroupCapacity {
 }
 
 impl GroupCapacity {
-    /// Returns the capacity of a set as the CPUs' rows have it.
-    pub(crate) fn now(set: SetView<'_>, cpus: &[Row<CpuRow>]) -> GroupCapacity {
-        let short = |cpu: usize| cpus[cpu][Cpu::Capacity].min(u32::MAX.into()) as u32;
-        let (sum, most) = set.iter().map(short).fold((0u32, 0), |(sum, most), c| {
+    /// Returns the capacity of a set whose CPUs have these capacities.
+    pub(crate) fn of(set: SetView<'_>, capacity: impl Fn(usize) -> u32) -> GroupCapacity {
+        let (sum, most) = set.iter().map(capacity).fold((0u32, 0), |(sum, most), c| {
             (sum.saturating_add(c), most.max(c))
         });
         GroupCapacity {
@@ -29,6 +28,13 @@ impl GroupCapacity {
             sum,
             most,
         }
+    }
+
+    /// Returns the capacity of a set as the CPUs' rows have it.
+    pub(crate) fn now(set: SetView<'_>, cpus: &[Row<CpuRow>]) -> GroupCapacity {
+        GroupCapacity::of(set, |cpu| {
+            cpus[cpu][Cpu::Capacity].min(u32::MAX.into()) as u32
+        })
     }
 
     /// Sets the capacity in the host that the policy is asked about. A set that the machine does not
@@ -53,18 +59,11 @@ pub fn group_capacities(host: &Host, wake: &Wake) -> Vec<GroupCapacity> {
     if !compares(topology, wake) {
         return Vec::new();
     }
-    let cpus: Vec<_> = (0..topology.nr_cpus())
-        .map(|cpu| Row::<CpuRow>::of(host, cpu))
-        .collect();
     let other = |set: usize| {
         let (sum, most) = host.group_capacity(set);
-        let set = topology.set_numbered(set);
-        let is = GroupCapacity {
-            set: set.number() as u32,
-            sum,
-            most,
-        };
-        (is != GroupCapacity::now(set, &cpus)).then_some(is)
+        let now = GroupCapacity::of(topology.set_numbered(set), |cpu| host.cpu(cpu).capacity);
+        let is = GroupCapacity { sum, most, ..now };
+        (is != now).then_some(is)
     };
     (0..topology.nr_sets()).filter_map(other).collect()
 }

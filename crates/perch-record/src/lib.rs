@@ -35,5 +35,5 @@ pub use recorder::{RecordError, Recorder};
 pub use replay::{Decided, DomainDistance, Outcome, Replay, Tally, replay};
 pub use result::ReplayResult;
 pub use subject::{
-    ChangeError, Subject, SubjectError, change_mode, check_era, no_wake_ups, unrecorded,
+    ChangeError, Subject, SubjectError, change_mode, check_era, no_wake_ups, unrecorded, version_of,
 };

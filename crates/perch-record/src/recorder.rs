@@ -16,6 +16,7 @@ use crate::decision::QueueRecorder;
 use crate::format::{Footer, Undecided, Writer};
 use crate::raw;
 use crate::sink::Sink;
+use crate::subject::version_of;
 
 /// The programs of bpf/recorder.bpf.c, which build.rs compiles, and those for older verifiers.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
@@ -78,12 +79,17 @@ pub(crate) fn unable(what: &str) -> impl Fn(libbpf_rs::Error) -> RecordError {
 
 impl Recorder {
     /// Loads the programs, with a ring buffer of so many bytes (a power of two, at least a page);
-    /// `possible` is one more than the highest number that a CPU may have. The programs record
-    /// nothing yet.
+    /// `possible` is one more than the highest number that a CPU may have, and `release` the running
+    /// kernel's. The programs record nothing yet.
     ///
     /// # Errors
     /// Returns a [`RecordError`], with the kernel's words where the kernel refuses.
-    pub fn load(topology: &Topology, possible: usize, ring: u32) -> Result<Recorder, RecordError> {
+    pub fn load(
+        topology: &Topology,
+        possible: usize,
+        ring: u32,
+        release: &str,
+    ) -> Result<Recorder, RecordError> {
         let unequal = (0..topology.nr_cpus()).any(|cpu| topology.asym(cpu).is_some());
         let words = possible.div_ceil(64);
         if possible > raw::MAX_CPUS {
@@ -93,7 +99,7 @@ impl Recorder {
         let failed = unable("the recorder's programs");
         let mut open = ObjectBuilder::default()
             .name("perch_record")
-            .and_then(|builder| builder.open_memory(object()))
+            .and_then(|builder| builder.open_memory(object_for(release)))
             .map_err(&failed)?;
         for mut map in open.maps_mut() {
             match map.name().to_str() {
@@ -122,18 +128,14 @@ impl Recorder {
             }
         }
         let object = open.load().map_err(&failed)?;
-        let map = |name: &str| {
-            let found = object.maps().find(|map| map.name() == name);
-            found.ok_or_else(|| RecordError::Missing(format!("map {name}")))
-        };
-        let places = map("groups")?;
+        let places = map_of(&object, "groups")?;
         for (i, group) in groups.iter().enumerate() {
             let place = [group.cpu.to_ne_bytes(), group.level.to_ne_bytes()].concat();
             places
                 .update(&(i as u32).to_ne_bytes(), &place, MapFlags::ANY)
                 .map_err(&failed)?;
         }
-        let llcs = map("llcs")?;
+        let llcs = map_of(&object, "llcs")?;
         for cpu in 0..possible {
             let mut set = vec![0u64; words];
             set[cpu / 64] |= 1 << (cpu % 64);
@@ -174,8 +176,7 @@ impl Recorder {
     }
 
     fn data(&self, name: &str, key: u32) -> Result<Vec<u64>, RecordError> {
-        let found = self.object.maps().find(|map| map.name() == name);
-        let map = found.ok_or_else(|| RecordError::Missing(format!("map {name}")))?;
+        let map = map_of(&self.object, name)?;
         let value = map.lookup(&key.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(unable(name))?.unwrap_or_default();
         let words = value.chunks_exact(8);
@@ -278,7 +279,10 @@ impl Recorder {
         let mut builder = RingBufferBuilder::new();
         let cpus = self.cpus;
         let (queues, mut queue_links) = self.queues.as_mut().map(QueueRecorder::parts).unzip();
-        let (ring, queue_ring) = (ring(&self.object)?, queues.map(ring).transpose()?);
+        let (ring, queue_ring) = (
+            map_of(&self.object, "ring")?,
+            queues.map(|queues| map_of(queues, "ring")).transpose()?,
+        );
         let into = sink.clone();
         builder
             .add(&ring, move |bytes| into.borrow_mut().take(bytes, cpus))
@@ -349,21 +353,17 @@ pub(crate) fn group_places(topology: &Topology) -> Vec<GroupPlace> {
     places.into_values().collect()
 }
 
-/// Returns the programs for the running kernel. A verifier that does not know `may_goto` (up to 6.8)
-/// says so in a page of its own words only, so the release tells which to load.
-fn object() -> &'static [u8] {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|number| number.parse::<u32>().unwrap_or(0));
-    match (numbers.next(), numbers.next()) {
-        (Some(major), Some(minor)) if (major, minor) < (6, 9) => OLD_OBJECT,
+/// Returns the programs for a kernel. A verifier that does not know `may_goto` (up to 6.8) tells this in
+/// its log only, so the release decides.
+fn object_for(release: &str) -> &'static [u8] {
+    match version_of(release) {
+        Some(version) if version < (6, 9) => OLD_OBJECT,
         _ => OBJECT,
     }
 }
 
-/// Returns the ring buffer of some programs.
-fn ring(object: &Object) -> Result<libbpf_rs::Map<'_>, RecordError> {
-    let map = object.maps().find(|map| map.name() == "ring");
-    map.ok_or_else(|| RecordError::Missing("map ring".to_string()))
+/// Returns a map of some programs.
+fn map_of<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>, RecordError> {
+    let map = object.maps().find(|map| map.name() == name);
+    map.ok_or_else(|| RecordError::Missing(format!("map {name}")))
 }

@@ -136,7 +136,7 @@ impl Tally {
         self.by_reason[reason as usize][usize::from(stake.to_win)].add(&one);
         if stake.forces(reason) {
             self.forced[reason as usize].add(&one);
-        } else if asked.wake_up.later.is_empty() {
+        } else if stake.unchanged {
             self.unchanged[reason as usize].add(&one);
         }
         let [was, is] = choices.map(|cpu| DomainDistance::between(host.topology(), prev, cpu));
@@ -150,13 +150,13 @@ impl Tally {
     }
 
     /// Counts the cause for which a choice with this reason differs.
-    fn explain(&mut self, cause: Cause, reason: Reason, stake: Stake, unchanged: bool) {
+    fn explain(&mut self, cause: Cause, reason: Reason, stake: Stake) {
         self.by_cause[cause as usize] += 1;
         let unexplained = u64::from(cause == Cause::Model);
         self.by_reason[reason as usize][usize::from(stake.to_win)].unexplained += unexplained;
         if stake.forces(reason) {
             self.forced[reason as usize].unexplained += unexplained;
-        } else if unchanged {
+        } else if stake.unchanged {
             self.unchanged[reason as usize].unexplained += unexplained;
         }
     }
@@ -327,10 +327,7 @@ impl Replay {
             let cause = match &verdicts {
                 Some((model, _)) if model.cpu != replay.moment.wake_up().chosen as usize => {
                     let (cause, reason) = (replay.cause(), model.reason);
-                    let unchanged = replay.moment.wake_up().later.is_empty();
-                    outcome
-                        .model
-                        .explain(cause, reason, replay.stake(), unchanged);
+                    outcome.model.explain(cause, reason, replay.stake());
                     Some(cause)
                 }
                 _ => None,
@@ -387,6 +384,7 @@ impl Replay {
             for &cpu in self.moment.changed_cpus() {
                 self.moment.cpus()[cpu as usize].put(&mut self.host, cpu as usize);
             }
+            self.put_groups();
             look(self);
         }
         Ok(())
@@ -471,7 +469,6 @@ impl Replay {
         for (number, row) in self.moment.groups().iter().enumerate() {
             row.put(&mut self.host, number);
         }
-        self.put_groups();
         let w = self.moment.wake_up();
         let wake = Wake {
             now_ns: w.at_ns,

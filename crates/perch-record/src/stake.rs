@@ -12,6 +12,8 @@ use crate::moment::{Cpu, UNSEEN_ROWS};
 pub(crate) struct Stake {
     /// A CPU that the wakee may use was idle.
     pub(crate) to_win: bool,
+    /// Nothing that the recorder looked at twice changed while the kernel chose.
+    pub(crate) unchanged: bool,
     /// No CPU that the wakee may use was idle, and the CPUs from which `wake_affine` chooses, the
     /// waker's and the one where the wakee ran last, were one CPU.
     one_left: bool,
@@ -39,6 +41,7 @@ impl Stake {
         let one_aim = w.this_cpu == w.prev_cpu || !allowed.contains(w.this_cpu as usize);
         Stake {
             to_win,
+            unchanged: w.later.is_empty(),
             one_left: one_aim && !to_take,
         }
     }

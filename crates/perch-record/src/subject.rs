@@ -175,12 +175,17 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// Returns the two numbers that a kernel's release begins with; `None` where it is not a number.
+pub fn version_of(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut number = || numbers.next()?.parse().ok();
+    number().zip(number())
+}
+
 /// Returns the modes of the mechanisms that a kernel has in its own wake-up path, by its release, or by
 /// its era where the release is not a number. The table of mechanisms names the first release of each.
 fn upstream(release: &str, era: Era) -> Modes {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let mut number = || numbers.next()?.parse::<u32>().ok();
-    let version = number().zip(number()).unwrap_or(era.release());
+    let version = version_of(release).unwrap_or(era.release());
     let mut modes = Modes::default();
     for mechanism in Mechanism::ALL {
         if mechanism.since().is_some_and(|since| version >= since) {

@@ -168,13 +168,9 @@ fn old_capacities(topology: &Topology) -> Vec<GroupCapacity> {
     let several = sets.filter(|set| set.weight() > 1).step_by(2);
     several
         .map(|set| {
-            let all: u32 = set.iter().map(|cpu| topology.capacity(cpu)).sum();
-            let most = set.iter().map(|cpu| topology.capacity(cpu)).max();
-            GroupCapacity {
-                set: set.number() as u32,
-                sum: all - all / 4,
-                most: most.unwrap_or(0),
-            }
+            let mut group = GroupCapacity::of(set, |cpu| topology.capacity(cpu));
+            group.sum -= group.sum / 4;
+            group
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use perch_policy::{Era, Topology};
 use perch_record::format::{Decisions, Footer, Header, Writer};
-use perch_record::{RecordError, Recorder};
+use perch_record::{RecordError, Recorder, version_of};
 use perch_scheduler::{Kernel, Signals};
 
 use crate::arguments::{BadValue, with_unit};
@@ -64,8 +64,7 @@ impl From<RecordError> for Failure {
 /// The era whose rules a kernel follows, by its release; `None` for a kernel that is too old to
 /// record.
 pub fn era_of(release: &str) -> Option<Era> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let (major, minor) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    let (major, minor) = version_of(release)?;
     Some(Era::nearest(major, minor)).filter(|&era| era >= Era::V5_5)
 }
 
@@ -85,7 +84,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let topology = Topology::new(&machine);
     // The machine's CPUs are online, so at least these are possible.
     let possible = kernel.possible().unwrap_or(topology.nr_cpus());
-    let mut recorder = Recorder::load(&topology, possible, arguments.buffer)?;
+    let mut recorder = Recorder::load(&topology, possible, arguments.buffer, &release)?;
     if arguments.decisions == Which::All {
         recorder.add_decisions(arguments.buffer)?;
     }

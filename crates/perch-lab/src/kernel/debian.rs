@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::store::Locked;
 
 /// The suites that have kernels; the first that has a wanted one gives it. The last two have those
-/// without sched_ext, for recordings and comparisons: 6.12 and 6.1. Suites in the making come first, although their lists are 9 MB against 0.3: trixie-backports' 7.2.12
-/// was built with tools too old to describe all of sched_ext's functions in its BTF (seven lack the
-/// form without `aux`), so that no scheduler that calls one can be loaded there.
+/// on which perch records but loads no scheduler: 6.12 and 6.1. Suites in the making come first,
+/// although their lists are 9 MB against 0.3: trixie-backports' 7.2.12 was built with tools too old
+/// to describe all of sched_ext's functions in its BTF (seven lack the form without `aux`), so that
+/// no scheduler that calls one can be loaded there.
 const SUITES: [&str; 5] = ["forky", "sid", "trixie-backports", "trixie", "bookworm"];
 
 /// Packages with a bootable image, by the beginning of their names. Up to 6.18 it is in

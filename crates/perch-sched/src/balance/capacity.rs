@@ -35,16 +35,14 @@ impl Sched<'_> {
             return self.host.set_group_capacity(set.number(), left, left);
         }
         let (cpus, groups) = (self.host.cpus(), &self.balance.groups);
-        let mut capacity = Capacity::default();
         let below = self.balance.cpus[cpu].domains[i - 1].domain;
-        if topology.domain(below).level() == Level::Numa {
+        let capacity: Capacity = if topology.domain(below).level() == Level::Numa {
             // The groups of such a domain overlap.
-            let capacities = set.iter().map(|c| Capacity::of(cpus[c].capacity));
-            capacities.for_each(|c| capacity.add(c));
+            set.iter().map(|c| Capacity::of(cpus[c].capacity)).sum()
         } else {
             let shapes = groups.of_domain(below).iter();
-            shapes.for_each(|shape| capacity.add(groups.capacity(shape, cpus)));
-        }
+            shapes.map(|shape| groups.capacity(shape, cpus)).sum()
+        };
         let number = set.number();
         self.balance.groups.set_capacity(cpu, number, capacity);
         self.host

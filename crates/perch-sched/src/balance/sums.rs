@@ -142,12 +142,16 @@ impl Capacity {
             most: capacity,
         }
     }
+}
 
-    /// Adds the CPUs of another group.
-    pub fn add(&mut self, other: Capacity) {
-        self.sum += other.sum;
-        self.least = self.least.min(other.least);
-        self.most = self.most.max(other.most);
+impl std::iter::Sum for Capacity {
+    /// Returns the capacity of the CPUs of all these groups together.
+    fn sum<I: Iterator<Item = Capacity>>(groups: I) -> Capacity {
+        groups.fold(Capacity::default(), |all, one| Capacity {
+            sum: all.sum + one.sum,
+            least: all.least.min(one.least),
+            most: all.most.max(one.most),
+        })
     }
 }
 
@@ -215,14 +219,12 @@ impl Groups {
             }
             shape.index = *known.entry((set.number(), yardstick)).or_insert_with(|| {
                 shape.index = tallies.len() as u32;
-                let mut capacity = Capacity::default();
                 let capacities = set.iter().map(|c| Capacity::of(topology.capacity(c)));
-                capacities.for_each(|c| capacity.add(c));
                 tallies.push(Tally {
                     sums: Sums::default(),
                     idle: 0,
                     weight: shape.weight,
-                    capacity,
+                    capacity: capacities.sum(),
                     yardstick,
                     set: set.number(),
                 });

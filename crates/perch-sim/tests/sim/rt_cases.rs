@@ -17,6 +17,15 @@ fn work(ms: u64) -> Vec<Op> {
     vec![Op::Run(Dist::Const(ms * MS)), Op::Exit]
 }
 
+/// This much work and then this long a sleep, milliseconds both, for ever.
+fn turns(run_ms: u64, sleep_ms: u64) -> Vec<Op> {
+    vec![
+        Op::Run(Dist::Const(run_ms * MS)),
+        Op::Sleep(Dist::Const(sleep_ms * MS)),
+        Op::Jump(0),
+    ]
+}
+
 fn spec(machine: &Machine, program: Vec<Op>, class: Class, at_ms: u64, cpus: &[usize]) -> TaskSpec {
     TaskSpec {
         class,
@@ -169,11 +178,7 @@ fn alone_it_is_throttled_up_to_6_11_and_never_since() {
 fn fair_tasks_that_get_their_50_ms_anyway_are_not_served() {
     let m = machine("jacobsville");
     // Real-time 90 % of the time, in periods of 10 ms.
-    let program = vec![
-        Op::Run(Dist::Const(9 * MS)),
-        Op::Sleep(Dist::Const(MS)),
-        Op::Jump(0),
-    ];
+    let program = turns(9, 1);
     let tasks = vec![
         spec(&m, program, Class::Fifo(1), 0, &[2]),
         spec(&m, hog(), Class::Fair, 0, &[2]),
@@ -313,11 +318,7 @@ fn on_unequal_cpus_it_goes_to_a_large_one_that_runs_nothing_higher() {
     let m = machine("juno");
     let topology = Topology::new(&m);
     let all: Vec<usize> = (0..m.cpus.len()).collect();
-    let nap = vec![
-        Op::Run(Dist::Const(MS)),
-        Op::Sleep(Dist::Const(MS)),
-        Op::Jump(0),
-    ];
+    let nap = turns(1, 1);
     let run = |uclamp| {
         let mut one = spec(&m, nap.clone(), Class::Fifo(30), 0, &all);
         one.uclamp = uclamp;
@@ -338,11 +339,7 @@ fn capacity_for_fair_tasks_is_what_real_time_leaves() {
     let m = machine("jacobsville");
     // A fair pair that could run anywhere avoids no CPU by its idleness alone: the real-time
     // task takes 80 % of CPU 0, and balancing sees that.
-    let busy = vec![
-        Op::Run(Dist::Const(8 * MS)),
-        Op::Sleep(Dist::Const(2 * MS)),
-        Op::Jump(0),
-    ];
+    let busy = turns(8, 2);
     let tasks = vec![
         spec(&m, busy, Class::Fifo(2), 0, &[0]),
         spec(&m, hog(), Class::Fair, 0, &[0, 1]),
@@ -416,16 +413,8 @@ impl Watch for Capacities {
 #[test]
 fn capacity_of_a_group_is_that_of_its_last_pass() {
     let m = machine("jacobsville");
-    let busy = vec![
-        Op::Run(Dist::Const(30 * MS)),
-        Op::Sleep(Dist::Const(30 * MS)),
-        Op::Jump(0),
-    ];
-    let nap = vec![
-        Op::Run(Dist::Const(MS)),
-        Op::Sleep(Dist::Const(MS)),
-        Op::Jump(0),
-    ];
+    let busy = turns(30, 30);
+    let nap = turns(1, 1);
     let tasks = vec![
         spec(&m, busy, Class::Fifo(2), 0, &[0]),
         spec(&m, nap, Class::Fair, 0, &[0, 1, 2, 3]),

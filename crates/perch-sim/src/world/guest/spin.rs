@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Spinning in a guest. A vCPU that wakes a task on another vCPU sends the interrupt with the lock of
-//! that vCPU's queue in its hands (`resched_task()` of 2.6.18 asserts it), and sending it takes the vCPU
+//! Spinning in a guest. A vCPU that wakes a task on another vCPU holds the lock of that vCPU's run queue
+//! while it sends the interrupt (`resched_task()` of 2.6.18 asserts it), and sending it takes the vCPU
 //! out of the guest. Where the host puts the woken vCPU on the waker's CPU, and lets it run there at
 //! once, the waker still holds that lock: the woken vCPU needs it to pick a task, and spins until its
 //! time is over and the waker goes on. Neither kernel knows: the guest's locks are not the host's, and
@@ -14,7 +14,7 @@ use crate::id::{GuestId, TaskId, VcpuId};
 /// A spinning vCPU looks again after this time, nanoseconds.
 const LOOK_NS: u64 = 10_000;
 
-/// What a vCPU has to do with the locks of queues.
+/// The run queues' locks that keep a vCPU from going on.
 #[derive(Debug, Default)]
 pub(super) struct Spin {
     /// The vCPU that was preempted with the lock of this vCPU's queue.
