@@ -89,6 +89,10 @@ fn clocks(lines: &[&str]) -> [f64; 3] {
     ]
 }
 
+/// How often each ping is played. The quickest counts: the kernel's own work of a moment, a burst of
+/// 150 us between two thousand rounds, is neither a line nor an interrupt.
+const TRIES: usize = 3;
+
 /// A line's transfer takes as long as the machine says, and every clock of the guest shows it: what
 /// a round takes longer over a longer distance is what its lines and its two interrupts take longer.
 /// No line counts that moves to a CPU after it has woken its partner, as it is fetched while the
@@ -97,45 +101,50 @@ fn clocks(lines: &[&str]) -> [f64; 3] {
 fn a_ping_takes_what_its_lines_cost() {
     let _place = Place::take();
     let machine = plain();
+    let pings: Vec<(&str, usize, Distance)> = LOADS
+        .iter()
+        .flat_map(|&(by, partners)| partners.iter().map(move |&(cpu, far)| (by, cpu, far)))
+        .collect();
     let mut script = "ip link set lo up".to_string();
-    for (load, (by, partners)) in LOADS.iter().enumerate() {
-        for (cpu, _) in *partners {
-            let slot = 8 * load + cpu;
-            script += &format!(
-                "; perch lab ping --clocks --by {by} --cpus 0,{cpu} --slot {slot} --rounds 2500"
-            );
-        }
+    for slot in 0..pings.len() * TRIES {
+        let (by, cpu, _) = pings[slot / TRIES];
+        script += &format!(
+            "; perch lab ping --clocks --by {by} --cpus 0,{cpu} --slot {slot} --rounds 1000"
+        );
     }
     let (guest, text) = timed(&machine, "1", &script);
     let (counted, _) = guest.counted().unwrap().unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let pings: Vec<(usize, Distance)> = LOADS.iter().flat_map(|load| load.1).copied().collect();
     assert_eq!(
         (counted.slots.len(), lines.len()),
-        (pings.len(), 2 * pings.len()),
+        (pings.len() * TRIES, 2 * pings.len() * TRIES),
         "{text}"
     );
-    let mut before: Option<(usize, f64, f64)> = None;
-    for ((slot, lines), (cpu, distance)) in counted.slots.iter().zip(lines.chunks(2)).zip(pings) {
-        let [monotonic, raw, tsc] = clocks(lines);
-        let apart = (monotonic - raw).abs().max((monotonic - tsc).abs());
-        assert!(apart <= 1.0, "{monotonic}, {raw} and {tsc} ns");
+    let tries: Vec<(&Slot, &[&str])> = counted.slots.iter().zip(lines.chunks(2)).collect();
+    let mut before: Option<(&str, f64, f64)> = None;
+    for (tries, &(by, cpu, distance)) in tries.chunks(TRIES).zip(&pings) {
         let ipi = 2.0 * f64::from(machine.hardware.ipi_ns.at(distance));
-        let cost = cost(slot, &machine, [0, cpu]) + ipi;
-        println!("{}, TSC {tsc}; lines and interrupts {cost:.1}", lines[0]);
-        let load = usize::from(slot.number) / 8;
-        if let Some((of, time, least)) = before.filter(|before| before.0 == load) {
-            let (found, expected) = (monotonic - time, cost - least);
-            println!(
-                "{}: {found:.1} ns more, expected {expected:.1}",
-                LOADS[of].0
-            );
+        let mut quickest = (f64::INFINITY, 0.0);
+        for (slot, lines) in tries {
+            let [monotonic, raw, tsc] = clocks(lines);
+            let apart = (monotonic - raw).abs().max((monotonic - tsc).abs());
+            assert!(apart <= 1.0, "{monotonic}, {raw} and {tsc} ns");
+            let cost = cost(slot, &machine, [0, cpu]) + ipi;
+            println!("{}, TSC {tsc}; lines and interrupts {cost:.1}", lines[0]);
+            if monotonic < quickest.0 {
+                quickest = (monotonic, cost);
+            }
+        }
+        let (time, cost) = quickest;
+        if let Some((_, less, least)) = before.filter(|before| before.0 == by) {
+            let (found, expected) = (time - less, cost - least);
+            println!("{by}: {found:.1} ns more, expected {expected:.1}");
             assert!(
                 (found / expected - 1.0).abs() <= 0.02,
                 "{found} of {expected} ns"
             );
         }
-        before = Some((load, monotonic, cost));
+        before = Some((by, time, cost));
     }
 }
 

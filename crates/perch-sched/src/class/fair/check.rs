@@ -196,19 +196,27 @@ impl RunQueues {
         }
         let mut sums: IdVec<QueueId, [u64; 3]> = self.queue_numbers().map(|_| [0; 3]).collect();
         let mut members: IdVec<QueueId, u64> = self.queue_numbers().map(|_| 0).collect();
-        let mut heaviest = 0;
-        let mut add = |queue: QueueId, now: [u64; 3], weight: u32| {
+        // The heaviest of all entities: one that has left a queue leaves its rounding error there.
+        let tasks = self
+            .tasks
+            .named()
+            .map(|(id, _)| self.fair.entity_of(id).weight);
+        let groups = self
+            .queue_numbers()
+            .filter_map(|queue| self.fair.above(queue))
+            .map(|(_, entity)| self.fair.entity(entity).weight);
+        let heaviest = tasks.chain(groups).max().unwrap_or(0);
+        let mut add = |queue: QueueId, now: [u64; 3]| {
             let sum: &mut [u64; 3] = &mut sums[queue];
             sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
             members[queue] += 1;
-            heaviest = heaviest.max(u64::from(weight));
         };
         for (id, t) in self.tasks.named() {
             let se = self.fair.entity_of(id);
             if t.life == Life::Dead && self.queue_of(id) != QueueId::NONE {
                 // A task that ended in this queue left its rounding error there, so it counts as a
                 // member.
-                add(self.queue_of(id), [0; 3], se.weight);
+                add(self.queue_of(id), [0; 3]);
             } else if se.attached {
                 let now = self.sums_now(
                     t.cpu,
@@ -219,7 +227,7 @@ impl RunQueues {
                         running: t.life == Life::Running,
                     },
                 );
-                add(self.queue_of(id), now, se.weight);
+                add(self.queue_of(id), now);
             }
         }
         for queue in self.queue_numbers() {
@@ -236,11 +244,11 @@ impl RunQueues {
                     running: self.fair.queue(parent).curr == entity,
                 },
             );
-            add(parent, now, se.weight);
+            add(parent, now);
         }
         // The tolerance for rounding is half a percent, and a thousandth of the heaviest entity for
         // each member.
-        let unit = 1024 + heaviest;
+        let unit = 1024 + u64::from(heaviest);
         for queue in self.queue_numbers() {
             let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
             let (sums, members) = (sums[queue], members[queue]);
