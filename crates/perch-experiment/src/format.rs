@@ -143,6 +143,7 @@ fn arms(source: &Source, era: Era, raw: &[RawArm]) -> Result<Vec<Arm>, Experimen
         arms.push(Arm {
             name: name.clone(),
             modes,
+            scheduler: None,
         });
     }
     if arms.len() < 2 {

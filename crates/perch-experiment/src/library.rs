@@ -197,6 +197,7 @@ mod tests {
                     policy: perch_policy::Policy::new(experiment.era, arm.modes),
                     hz: experiment.hz,
                     root_domain: experiment.root_domain,
+                    scheduler: None,
                     workload: Workload::parse(&load.workload, &load.machine).unwrap(),
                     warmup_ns: 0,
                     measure_ns: 100_000_000,

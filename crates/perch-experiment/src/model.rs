@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Modes};
-use perch_sim::RootDomain;
+use perch_sim::{Outside, RootDomain};
 
 use crate::error::ExperimentError;
 use crate::line::PublishedLine;
@@ -24,6 +24,8 @@ pub struct Arm {
     pub name: String,
     /// The modes of all mechanisms.
     pub modes: Modes,
+    /// The scheduler in place of the kernel's fair class, if there is one.
+    pub scheduler: Option<Outside>,
 }
 
 impl Arm {
@@ -46,6 +48,7 @@ impl Arm {
             Ok(modes) => Ok(Arm {
                 name: name.to_string(),
                 modes,
+                scheduler: None,
             }),
             Err(error) => refuse(error.to_string()),
         }

@@ -23,6 +23,11 @@ impl Image {
         }
     }
 
+    /// The address at which it will lie.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
     /// Leaves `len` zero bytes, from the next cache line on; their address.
     pub fn reserve(&mut self, len: usize) -> u64 {
         let at = self.bytes.len().next_multiple_of(LINE);

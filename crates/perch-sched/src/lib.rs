@@ -25,8 +25,11 @@ pub mod observe;
 mod setup;
 
 pub use crate::balance::longest_busy_interval_ns;
+pub use crate::class::ext::{ExtClass, ExtKernel, ExtWake};
 pub use crate::class::fair::snapshot::{Member, QueueRules, Snapshot};
 pub use crate::core::{Ended, Life, Programs, Rounds, Sched, Waker, kind};
+pub use era::NICE_WEIGHT;
 pub use hold::Violation;
 pub use id::MaskId;
+pub use perch_engine::TaskId;
 pub use setup::{NewGroup, NewTask, Setup};

@@ -87,7 +87,7 @@ fn strips(clang: &str) -> [String; 2] {
 }
 
 /// A clang that is new enough: $PERCH_CLANG and no other if that is set.
-fn find_clang() -> String {
+pub fn find_clang() -> String {
     if let Ok(clang) = env::var("PERCH_CLANG") {
         match clang_version(&clang) {
             Some(version) if version >= CLANG_WANTED => return clang,
@@ -125,12 +125,12 @@ fn clang_version(clang: impl AsRef<OsStr>) -> Option<u32> {
     rest.split('.').next()?.parse().ok()
 }
 
-fn variable(name: &str) -> String {
+pub fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| fail(&format!("cargo has not set {name}")))
 }
 
 /// Ends the build with words instead of a panic's backtrace.
-fn fail(message: &str) -> ! {
+pub fn fail(message: &str) -> ! {
     println!("cargo::error={message}");
     exit(1)
 }

@@ -9,7 +9,7 @@ use bytemuck::{Zeroable, bytes_of};
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
-use array::{Array, offset};
+use array::Array;
 pub(crate) use group::check as check_groups;
 
 use crate::band::Band;
@@ -18,12 +18,27 @@ use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
     Seat, Slot,
 };
-use crate::settings::{SettingsError, Tuning};
+use crate::settings::{Settings, SettingsError, Tuning};
 
 /// The stock kernel whose rules the live scheduler follows.
 const ERA: Era = Era::V7_2;
 
 const _: () = assert!(Reason::ALL.len() <= MAX_REASONS);
+
+/// `SCX_OPS_ALLOW_QUEUED_WAKEUP`, with which perch_ops is compiled.
+const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
+/// `SCX_OPS_ENQ_LAST`: a task whose slice ends and that is alone is enqueued.
+const OPS_ENQ_LAST: u64 = 1 << 1;
+
+/// The callbacks that are for task groups alone.
+const GROUP_MEMBERS: [&str; 6] = [
+    "runnable",
+    "quiescent",
+    "cgroup_init",
+    "cgroup_exit",
+    "cgroup_move",
+    "cgroup_set_weight",
+];
 
 /// The memory with which the BPF program starts: the arena's first bytes and its read-only
 /// configuration.
@@ -150,8 +165,8 @@ fn fill_slots(
 
 impl Plan {
     /// Lays out `machine`, whose kernel's view is `topology`, on a kernel where `possible` CPUs
-    /// may come online.
-    pub fn new(
+    /// may come online, for the arena of a BPF program.
+    pub(crate) fn new(
         machine: &Machine,
         topology: &Topology,
         possible: usize,
@@ -159,11 +174,46 @@ impl Plan {
         tuning: &Tuning,
         bands: &[Band],
     ) -> Plan {
+        Plan::at(
+            ARENA_BASE,
+            machine,
+            topology,
+            possible,
+            (modes, tuning, bands),
+        )
+    }
+
+    /// Lays `machine` out for a program that runs natively, over a simulated kernel, and finds the
+    /// image at `base`, a multiple of 64.
+    ///
+    /// # Errors
+    /// As [`crate::run`] refuses settings.
+    pub fn simulated(
+        base: u64,
+        machine: &Machine,
+        topology: &Topology,
+        settings: &Settings,
+    ) -> Result<Plan, SettingsError> {
+        let (modes, _) = settings.modes_for(topology);
+        let tuning = settings.tuning();
+        check_processes(topology, modes, &tuning)?;
+        check_groups(&tuning, topology.nr_cpus())?;
+        let asked = (modes, &tuning, settings.bands());
+        Ok(Plan::at(base, machine, topology, topology.nr_cpus(), asked))
+    }
+
+    fn at(
+        base: u64,
+        machine: &Machine,
+        topology: &Topology,
+        possible: usize,
+        (modes, tuning, bands): (Modes, &Tuning, &[Band]),
+    ) -> Plan {
         let nr_cpus = topology.nr_cpus();
         let possible = possible.max(nr_cpus);
         // With the asymmetric domains: what has a scan budget and queues to level.
         let nr_llcs = topology.nr_shared();
-        let mut image = Image::new(ARENA_BASE);
+        let mut image = Image::new(base);
         let header = topology.image(&mut image);
         let cpus = Array::<Cpu>::reserve(&mut image, possible);
         let llcs = Array::<Llc>::reserve(&mut image, nr_llcs);
@@ -229,7 +279,7 @@ impl Plan {
             credits: (steers && groups.len() > 0).into(),
         };
         let places = Places {
-            cpus: offset(cpus.at()),
+            cpus: cpus.offset(0),
             nr_cpus,
             overloaded: overload.mark_places(),
             overload: overload.counter_places(),
@@ -241,7 +291,8 @@ impl Plan {
         }
     }
 
-    /// The bytes that lie at [`ARENA_BASE`] when the program starts.
+    /// The bytes that lie at the base address, for a BPF program [`ARENA_BASE`], when the program
+    /// starts.
     pub fn image(&self) -> &[u8] {
         &self.image
     }
@@ -251,24 +302,53 @@ impl Plan {
         bytes_of(&self.config)
     }
 
-    /// True if the program sends running tasks to other CPUs.
-    pub fn moves(&self) -> bool {
-        self.config.utils != 0
+    /// The name of the program's `struct sched_ext_ops`.
+    pub fn ops(&self) -> &'static str {
+        match self.config.nr_bands {
+            0 => "perch_ops",
+            _ => "perch_band_ops",
+        }
     }
 
-    /// How many processes the cache mechanism can follow; 0 while it is off.
-    pub fn slots(&self) -> u32 {
-        self.config.nr_slots
+    /// The flags of that structure.
+    pub fn flags(&self) -> u64 {
+        // A task that leaves for a CPU that suits it better comes to enqueue though it is alone.
+        match self.config.utils {
+            0 => OPS_ALLOW_QUEUED_WAKEUP,
+            _ => OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
+        }
     }
 
-    /// How many task groups can be followed; 0 while cgroups do not count.
-    pub fn groups(&self) -> u32 {
-        self.config.nr_groups
+    /// The callbacks of that structure that the kernel is not told of. `takes_back` says that the
+    /// kernel takes a task back by itself that was put on a CPU and cannot run there, which
+    /// `cpu_release` is for (`SCX_ENQ_IMMED`).
+    pub fn left_out(&self, takes_back: bool) -> Vec<&'static str> {
+        let mut members = Vec::new();
+        if takes_back {
+            members.push("cpu_release");
+        }
+        let groups = self.config.nr_groups > 0;
+        if !groups {
+            members.extend(GROUP_MEMBERS);
+        }
+        // Without a table of processes or of groups the program need not know to which of them
+        // a task belongs.
+        if self.config.nr_slots == 0 && !groups {
+            members.push("exit_task");
+            if self.config.nr_bands == 0 {
+                members.push("init_task");
+            }
+        }
+        members
     }
 
-    /// True if the configuration has a real-time band.
-    pub fn has_band(&self) -> bool {
-        self.config.nr_bands != 0
+    /// The number of entries of a map whose size depends on the configuration.
+    pub fn max_entries(&self, map: &str) -> Option<u32> {
+        match map {
+            "processes" | "free_slots" => Some(self.config.nr_slots.max(1)),
+            "free_groups" => Some(self.config.nr_groups.max(1)),
+            _ => None,
+        }
     }
 
     /// The places in the image where the program counts.
@@ -327,6 +407,10 @@ pub(crate) fn idle_cpu() -> Cpu {
 mod tests {
     use super::*;
 
+    fn offset(address: u64) -> usize {
+        (address - ARENA_BASE) as usize
+    }
+
     #[test]
     fn every_cpu_and_cache_is_laid_out() {
         let machine = perch_machine::resolve("kunpeng920").unwrap();
@@ -348,7 +432,7 @@ mod tests {
         }
         assert_eq!(plan.config.nr_llcs as usize, topology.nr_shared());
         assert!(offset(plan.config.waiting) + 16 <= plan.image().len());
-        assert_eq!((plan.slots(), plan.config.cache), (0, 0));
+        assert_eq!((plan.config.nr_slots, plan.config.cache), (0, 0));
         assert_eq!(plan.config().len(), size_of::<Config>());
     }
 
@@ -365,7 +449,10 @@ mod tests {
             ..Tuning::default()
         };
         let plan = Plan::new(&machine, &topology, 128, modes, &tuning, &[]);
-        assert_eq!((plan.slots(), plan.config.cache), (3, Mode::Perch as u8));
+        assert_eq!(
+            (plan.config.nr_slots, plan.config.cache),
+            (3, Mode::Perch as u8)
+        );
         let word = |at: u64| {
             let at = offset(at);
             u64::from_ne_bytes(plan.image()[at..at + 8].try_into().unwrap())

@@ -27,6 +27,7 @@ mod signals;
 pub mod stats;
 mod value;
 
+pub use arena::Plan;
 pub use band::{Band, BandError};
 pub use error::SchedulerError;
 pub use kernel::{Kernel, Purpose, UnableError};

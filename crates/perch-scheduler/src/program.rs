@@ -26,21 +26,6 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o
 /// The map's flag that a scheduler is unloaded with the process that holds its link.
 const BPF_F_LINK: u32 = 1 << 13;
 
-/// `SCX_OPS_ALLOW_QUEUED_WAKEUP`, with which perch_ops is compiled.
-const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
-/// `SCX_OPS_ENQ_LAST`: a task whose slice ends and that is alone is enqueued.
-const OPS_ENQ_LAST: u64 = 1 << 1;
-
-/// The callbacks that are for task groups alone.
-const GROUP_MEMBERS: [&str; 6] = [
-    "runnable",
-    "quiescent",
-    "cgroup_init",
-    "cgroup_exit",
-    "cgroup_move",
-    "cgroup_set_weight",
-];
-
 /// The BPF program while the kernel schedules by it.
 pub struct Program {
     /// Dropped before the object: the drop unloads the scheduler.
@@ -109,29 +94,10 @@ impl Program {
             source,
             heard: heard(),
         })?;
-        let ops = ops(plan);
-        leave_out_deprecated(&mut open, ops);
-        if plan.moves() {
-            // A task that leaves for a CPU that suits it better comes to enqueue though it is alone.
-            set_member(
-                &mut open,
-                ops,
-                "flags",
-                OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
-            );
-        }
-        if plan.slots() == 0 && plan.groups() == 0 {
-            // Without a table of processes or of groups the program need not know to which of them
-            // a task belongs.
-            set_member(&mut open, ops, "exit_task", 0);
-            if !plan.has_band() {
-                set_member(&mut open, ops, "init_task", 0);
-            }
-        }
-        if plan.groups() == 0 {
-            for member in GROUP_MEMBERS {
-                set_member(&mut open, ops, member, 0);
-            }
+        let ops = plan.ops();
+        set_member(&mut open, ops, "flags", plan.flags());
+        for member in plan.left_out(takes_back()) {
+            set_member(&mut open, ops, member, 0);
         }
         if let Some(seq) = hotplug_seq {
             // Should a CPU come or go before it is attached, the kernel asks for a restart.
@@ -212,15 +178,6 @@ impl Program {
     }
 }
 
-/// The table of callbacks that the plan wants. The other table, and the functions that only it
-/// calls, are not loaded.
-fn ops(plan: &Plan) -> &'static str {
-    match plan.has_band() {
-        true => "perch_band_ops",
-        false => "perch_ops",
-    }
-}
-
 /// Applies the plan's changes to the object before it is loaded.
 fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     let page = page_size();
@@ -251,9 +208,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
                 value.copy_from_slice(plan.config());
                 config = true;
             }
-            Some("processes" | "free_slots") => map.set_max_entries(plan.slots().max(1))?,
-            Some("free_groups") => map.set_max_entries(plan.groups().max(1))?,
-            Some(name @ ("perch_ops" | "perch_band_ops")) if name != ops(plan) => {
+            Some(name @ ("perch_ops" | "perch_band_ops")) if name != plan.ops() => {
                 map.set_autocreate(false)?;
             }
             Some(name @ ("perch_ops" | "perch_band_ops")) => {
@@ -262,13 +217,18 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
                 }
                 found_ops = true;
             }
-            _ => {}
+            Some(name) => {
+                if let Some(entries) = plan.max_entries(name) {
+                    map.set_max_entries(entries)?;
+                }
+            }
+            None => {}
         }
     }
     match [
         (arena, "arena"),
         (config, ".rodata.config"),
-        (found_ops, ops(plan)),
+        (found_ops, plan.ops()),
     ]
     .iter()
     .find(|(found, _)| !found)
@@ -278,22 +238,18 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     }
 }
 
-/// Leaves out what a newer kernel calls deprecated: it takes a task back by itself that was put
-/// on a CPU and cannot run there (`SCX_ENQ_IMMED`), which `cpu_release` is for.
-fn leave_out_deprecated(open: &mut OpenObject, ops: &str) {
+/// True if the kernel takes a task back by itself that was put on a CPU and cannot run there.
+fn takes_back() -> bool {
     let kernel = Btf::from_vmlinux().ok();
     let flags = kernel.as_ref().and_then(|btf| {
         // Wider than 32 bits, the flags are an enum64.
         btf.type_by_name::<Enum64<'_>>("scx_enq_flags")
     });
-    let immediate = flags.is_some_and(|flags| {
+    flags.is_some_and(|flags| {
         flags
             .iter()
             .any(|flag| flag.name == Some(OsStr::new("SCX_ENQ_IMMED")))
-    });
-    if immediate {
-        set_member(open, ops, "cpu_release", 0);
-    }
+    })
 }
 
 /// Writes a word-sized member of one of the program's `struct sched_ext_ops`, if it has that.

@@ -7,6 +7,7 @@
 
 mod id;
 mod observe;
+mod outside;
 mod program;
 mod run;
 mod scenario;
@@ -15,6 +16,7 @@ mod world;
 pub use observe::{Asked, Batch, GuestMetrics, Left, Metrics, Switched, Watch, Woken};
 #[doc(hidden)]
 pub use observe::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
+pub use outside::Outside;
 pub use perch_engine::Dist;
 pub use perch_sched::hardware::{C2c, Line, Row, Symbol, User};
 pub use perch_sched::observe::{Counts, Latencies, RtMetrics};

@@ -100,7 +100,7 @@ impl Scenario {
         if end_ns.is_none_or(|end_ns| end_ns > CENTURY_NS) {
             return Err(SimError::TooLong);
         }
-        let mut run = Simulation::new(self);
+        let mut run = Simulation::new(self)?;
         match onlooker {
             Onlooker::Nobody => {}
             Onlooker::Trace(out) => run.trace_to(out),
@@ -185,7 +185,7 @@ impl Scenario {
         look: &mut dyn FnMut(&Glimpse),
     ) -> Result<Metrics, SimError> {
         let end_ns = self.warmup_ns + self.measure_ns;
-        let mut run = Simulation::new(self);
+        let mut run = Simulation::new(self)?;
         let mut auditor = Auditor::default();
         let mut measuring = false;
         loop {

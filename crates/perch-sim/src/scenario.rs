@@ -9,6 +9,7 @@ use perch_policy::{CpuMask, Era, ParseError, Policy, Topology};
 use perch_sched::{Violation, longest_busy_interval_ns};
 
 use crate::observe::Metrics;
+use crate::outside::Outside;
 use crate::workload::{ClassError, EraError, GroupError, Site, Workload};
 
 /// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
@@ -63,6 +64,8 @@ pub struct Scenario {
     pub hz: u32,
     /// How the kernel's root domain is laid out.
     pub root_domain: RootDomain,
+    /// The scheduler in place of the fair class, if there is one.
+    pub scheduler: Option<Outside>,
     /// The tasks that run.
     pub workload: Workload,
     /// Simulated time before measuring starts, nanoseconds.
@@ -157,6 +160,14 @@ pub enum SimError {
         done: &'static str,
         /// The simulated time that it was given, seconds.
         limit_s: f64,
+    },
+    /// A scheduler from outside cannot be loaded, or did not last.
+    #[error("scheduler {words}: {why}")]
+    Scheduler {
+        /// The scheduler, in the words of whoever asked for it.
+        words: String,
+        /// What was wrong.
+        why: String,
     },
     /// The trace could not be written.
     #[error("writing the trace: {0}")]

@@ -384,6 +384,7 @@ impl Prepared {
             arms: vec![Arm {
                 name: self.asked.modes.clone(),
                 modes: self.modes,
+                scheduler: None,
             }],
             plan: self.asked.effort.plan(),
             statistics: false,

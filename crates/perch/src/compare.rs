@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch compare`: any arms on any workload and machine.
 
+mod arm;
 mod record;
 
 use std::fs::File;
@@ -32,7 +33,9 @@ pub struct Arguments {
     /// A workload with its keys (perch workload list), for example tbench:n=16,where=node0
     #[arg(short, long, value_name = "WORKLOAD")]
     workload: String,
-    /// An arm, for example near:cluster=perch; changes are shown from the first
+    /// An arm, for example near:cluster=perch; changes are shown from the first. live:SETTINGS is
+    /// perch's own scheduler as perch run --set SETTINGS loads it, over the simulated kernel; give it
+    /// another name by NAME=live:SETTINGS
     #[arg(long = "arm", value_name = "NAME:MODES", required = true)]
     arms: Vec<String>,
     /// The stock kernel, from 3.4 to 7.2
@@ -92,7 +95,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         arms: arguments
             .arms
             .iter()
-            .map(|arm| Arm::parse(arm))
+            .map(|text| arm::parse(text, arguments.era))
             .collect::<Result<_, _>>()?,
         plan,
         statistics: arguments.statistics,

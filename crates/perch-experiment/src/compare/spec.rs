@@ -64,6 +64,7 @@ pub(super) fn scenario(
         policy: Policy::new(spec.era, arm.modes),
         hz: spec.hz,
         root_domain: spec.root_domain,
+        scheduler: arm.scheduler.clone(),
         workload: Workload::parse_within(&spec.workload, &spec.machine, spec.budget)?,
         warmup_ns: effort.warmup_ns,
         measure_ns: effort.measure_ns,

@@ -78,6 +78,7 @@ pub(super) fn scenario(
         policy: Policy::new(experiment.era, arm.modes),
         hz: experiment.hz,
         root_domain: experiment.root_domain,
+        scheduler: arm.scheduler.clone(),
         workload: Workload::parse_within(&load.workload, &load.machine, budget)?,
         warmup_ns: effort.warmup_ns,
         measure_ns: effort.measure_ns,

@@ -34,6 +34,7 @@ impl Juno {
             policy: Policy::new(Era::V7_2, Modes::default()),
             hz: 250,
             root_domain: RootDomain::Stock,
+            scheduler: None,
             workload,
             warmup_ns: 0,
             measure_ns: 1_000_000,

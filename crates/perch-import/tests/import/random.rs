@@ -266,6 +266,7 @@ fn runs(script: &Script, cpus: usize, name: &str) {
         policy: Policy::new(eras[script.tasks.len() % 4], Modes::default()),
         hz: 250,
         root_domain: RootDomain::Stock,
+        scheduler: None,
         workload,
         warmup_ns: 0,
         measure_ns: 1_000_000_000_000,

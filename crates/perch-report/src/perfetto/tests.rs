@@ -187,6 +187,7 @@ fn scenario(machine: &str, workload: &str, measure_ns: u64) -> Scenario {
         policy: Policy::new(Era::V7_2, Modes::default()),
         hz: 250,
         root_domain: RootDomain::Stock,
+        scheduler: None,
         workload: Workload::parse(workload, &machine).unwrap(),
         warmup_ns: 0,
         measure_ns,

@@ -58,11 +58,15 @@ impl Sched<'_> {
         source: usize,
         cpu: usize,
     ) -> bool {
-        let Some(task) = self.rq.fair_current(source) else {
+        let Some(task) = self.rq.movable_current(source) else {
             return false;
         };
         if !self.rq.may_run_on(task, cpu) {
             return false;
+        }
+        if self.rq.has_ext() {
+            self.push_running_ext(vacated, source, cpu, task);
+            return true;
         }
         // The kernel enqueues the stopper on the CPU of the task that it moves.
         if self.rq.nr(source) == 1 {

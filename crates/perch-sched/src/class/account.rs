@@ -12,6 +12,7 @@ impl RunQueues {
             return;
         };
         match self.rank_running(cpu) {
+            Rank::Ext => self.account_ext(cpu, task),
             Rank::Fair => self.account_fair(cpu, task),
             Rank::Rt => self.account_rt(cpu, task),
         }

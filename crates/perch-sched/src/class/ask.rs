@@ -9,6 +9,7 @@ use crate::id::TaskId;
 /// The class of a task, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
+    Ext,
     Fair,
     Rt,
 }
@@ -18,6 +19,8 @@ impl RunQueues {
     pub(super) fn rank(&self, task: TaskId) -> Rank {
         if self.is_rt(task) {
             Rank::Rt
+        } else if self.has_ext() {
+            Rank::Ext
         } else {
             Rank::Fair
         }
@@ -27,6 +30,8 @@ impl RunQueues {
     pub(super) fn rank_running(&self, cpu: usize) -> Rank {
         if self.runs_rt(cpu) {
             Rank::Rt
+        } else if self.runs_ext(cpu) {
+            Rank::Ext
         } else {
             Rank::Fair
         }
@@ -35,16 +40,25 @@ impl RunQueues {
     /// Returns the number of runnable tasks of all classes on `cpu`, the running one included.
     #[inline]
     pub fn nr(&self, cpu: usize) -> u32 {
-        self.nr_fair(cpu) + self.nr_rt(cpu)
+        self.nr_fair(cpu) + self.nr_rt(cpu) + self.nr_ext(cpu)
     }
 
-    /// Returns the running task of `cpu` if the balancer may move it: a task of the lowest class.
+    /// Returns the running task of `cpu` if the balancer may move it: a task of the fair class.
     #[inline]
     pub(crate) fn fair_current(&self, cpu: usize) -> Option<TaskId> {
+        self.cpus[cpu]
+            .current
+            .filter(|_| self.rank_running(cpu) == Rank::Fair)
+    }
+
+    /// Returns the running task of `cpu` if it is of a class whose tasks the kernel moves while they
+    /// run: any but a real-time one.
+    #[inline]
+    pub(crate) fn movable_current(&self, cpu: usize) -> Option<TaskId> {
         self.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
     }
 
-    /// Returns whether the balancer may move `task`: a task of the lowest class.
+    /// Returns whether the balancer may move `task`: a task of the fair class.
     #[inline]
     pub(crate) fn is_balanced(&self, task: TaskId) -> bool {
         self.rank(task) == Rank::Fair
@@ -62,10 +76,10 @@ impl RunQueues {
         let has_rt = self.rt.is_some();
         let c = &self.cpus[cpu];
         let current = c.current.filter(|_| !(has_rt && c.rt.is_running()));
-        let (nr_rt, capacity) = (c.rt.nr(), c.capacity);
+        let (nr_others, capacity) = (c.rt.nr() + self.nr_ext(cpu), c.capacity);
         let fair = self.fair.shown(cpu, capacity);
         Shown {
-            nr_running: fair.nr + nr_rt,
+            nr_running: fair.nr + nr_others,
             curr_load: current.map_or(0, |task| self.task_load(task)),
             fair,
         }

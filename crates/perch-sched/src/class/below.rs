@@ -7,12 +7,12 @@ impl RunQueues {
     /// Returns the number of tasks on `cpu` of the classes below the real-time one.
     #[inline]
     pub(in crate::class) fn nr_below_rt(&self, cpu: usize) -> u32 {
-        self.nr_fair(cpu)
+        self.nr_fair(cpu) + self.nr_ext(cpu)
     }
 
     /// Returns whether one of those tasks is runnable, that is, not delayed.
     #[inline]
     pub(in crate::class) fn waits_below_rt(&self, cpu: usize) -> bool {
-        self.nr_fair(cpu) > self.nr_delayed(cpu)
+        self.nr_fair(cpu) > self.nr_delayed(cpu) || self.nr_ext(cpu) > 0
     }
 }

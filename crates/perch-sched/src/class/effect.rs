@@ -19,4 +19,18 @@ pub(crate) enum Effect {
     Looked(usize, u32),
     /// This delayed task has paid what it owed, and left the queue of this CPU.
     Paid(TaskId, usize),
+    /// This CPU was asked to reschedule.
+    Rescheduled(usize),
+    /// This CPU is to be asked to reschedule once the CPU that executes the operation has done it.
+    Kicked(usize),
+    /// A waiting task of the extensible class has moved to another CPU's queue.
+    Fetched {
+        task: TaskId,
+        from: usize,
+        to: usize,
+    },
+    /// The operation took the CPU that executes it this many nanoseconds of kernel work.
+    Took(u64),
+    /// The CPU that executes the operation starts a timer of the outside scheduler's.
+    Timer { at_ns: u64, key: u32 },
 }

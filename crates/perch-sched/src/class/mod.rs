@@ -13,6 +13,7 @@ mod account;
 mod ask;
 mod below;
 mod effect;
+pub(crate) mod ext;
 pub(crate) mod fair;
 mod idleness;
 pub(crate) mod pelt;
@@ -42,6 +43,7 @@ impl RunQueues {
     pub(crate) fn enqueue(&mut self, cpu: usize, task: TaskId, moved: bool) {
         self.update_current(cpu);
         match self.rank(task) {
+            Rank::Ext => self.enqueue_ext(cpu, task, moved),
             Rank::Fair => self.enqueue_fair(cpu, task, moved),
             Rank::Rt => self.enqueue_rt(cpu, task),
         }
@@ -51,6 +53,13 @@ impl RunQueues {
     #[inline(always)]
     pub(crate) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) -> Departure {
         match self.rank(task) {
+            Rank::Ext => {
+                self.leave_ext(cpu, task, life);
+                Departure {
+                    dequeued: true,
+                    pulls: false,
+                }
+            }
             Rank::Fair => Departure {
                 dequeued: self.leave_fair(cpu, task, life),
                 pulls: false,
@@ -66,7 +75,13 @@ impl RunQueues {
     /// one.
     #[inline(always)]
     pub(crate) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
-        self.pick_rt(cpu).or_else(|| self.pick_skipping(cpu, false))
+        self.pick_rt(cpu).or_else(|| {
+            if self.has_ext() {
+                self.pick_ext(cpu)
+            } else {
+                self.pick_skipping(cpu, false)
+            }
+        })
     }
 
     /// Returns whether a class above that of the running task has a task that may run.
@@ -79,6 +94,7 @@ impl RunQueues {
     #[inline(always)]
     pub(crate) fn set_next(&mut self, cpu: usize, task: TaskId) {
         match self.rank(task) {
+            Rank::Ext => self.set_next_ext(cpu, task),
             Rank::Fair => self.set_next_fair(cpu, task),
             Rank::Rt => {
                 self.touch_queue(cpu);
@@ -97,6 +113,7 @@ impl RunQueues {
     #[inline(always)]
     pub(crate) fn put(&mut self, cpu: usize, task: TaskId) {
         match self.rank_running(cpu) {
+            Rank::Ext => self.put_ext(cpu, task),
             Rank::Fair => self.put_fair(cpu, task),
             Rank::Rt => self.put_rt(cpu, task),
         }
@@ -107,6 +124,7 @@ impl RunQueues {
     #[inline]
     pub(crate) fn goes_on(&mut self, cpu: usize, task: TaskId) -> bool {
         match self.rank_running(cpu) {
+            Rank::Ext => self.goes_on_ext(cpu, task),
             Rank::Fair => false,
             Rank::Rt => self.goes_on_rt(cpu, task),
         }
@@ -115,6 +133,7 @@ impl RunQueues {
     /// Makes the running task yield.
     pub(crate) fn yields(&mut self, cpu: usize, task: TaskId) -> Yield {
         match self.rank(task) {
+            Rank::Ext => self.yield_ext(cpu, task),
             Rank::Fair => self.yield_fair(cpu, task),
             Rank::Rt => self.yield_rt(cpu, task),
         }
@@ -129,6 +148,7 @@ impl RunQueues {
             return Arrival::default();
         }
         match rank {
+            Rank::Ext => self.check_preempt_ext(cpu),
             Rank::Fair => Arrival {
                 preempts: self.check_preempt_fair(cpu, wakee),
                 pushes: false,
@@ -142,6 +162,11 @@ impl RunQueues {
     #[inline(always)]
     pub(crate) fn tick(&mut self, cpu: usize, task: TaskId) -> bool {
         match self.rank_running(cpu) {
+            Rank::Ext => {
+                self.tick_ext(cpu, task);
+                self.tick_below(cpu);
+                false
+            }
             Rank::Fair => {
                 self.tick_fair(cpu, task);
                 self.tick_below(cpu);
@@ -158,6 +183,7 @@ impl RunQueues {
     #[inline]
     pub(crate) fn choose(&mut self, task: TaskId, wake: &Wake, here: usize) -> Choice {
         match self.rank(task) {
+            Rank::Ext => self.choose_ext(task, wake, here),
             Rank::Fair => Choice::Policy,
             // `select_task_rq_rt` looks at wake-ups and forks only.
             Rank::Rt if wake.exec => Choice::Stays,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use perch_policy::{CpuMask, GroupId, TaskState, Topology};
 
 use super::effect::Effect;
+use super::ext::{ExtQueue, ExtState};
 use super::fair::FairState;
 use super::idleness::Idleness;
 use super::pelt::Clock;
@@ -32,6 +33,8 @@ pub(crate) struct RunQueues {
     pub(in crate::class) fair: FairState,
     /// The real-time class's part of the root domain, if any task is of that class.
     pub(in crate::class) rt: Option<Box<RtDomain>>,
+    /// The scheduler in place of the fair class, if there is one.
+    pub(in crate::class) ext: ExtState,
     /// The side effects of operations, until the core takes them.
     pub(in crate::class) effects: Vec<Effect>,
     /// True if accesses to contended lines cost anything on this machine.
@@ -65,6 +68,7 @@ impl RunQueues {
             cpus: (0..n).map(|cpu| RunQueue::new(topology, cpu)).collect(),
             fair: FairState::new(rules, tick_ns, weights, setup.groups, of.groups, n),
             rt: rt::domain(setup.tasks, &setup.policy, topology),
+            ext: ExtState::default(),
             tasks,
             affinities: setup.masks.iter().cloned().collect(),
             unequal: (0..n).any(|cpu| topology.capacity(cpu) != topology.capacity(0)),
@@ -90,6 +94,8 @@ pub(crate) struct RunQueue {
     pub(in crate::class) idleness: Idleness,
     /// The real-time class's part.
     pub(in crate::class) rt: RtQueue,
+    /// The extensible class's part.
+    pub(in crate::class) ext: ExtQueue,
 }
 
 impl RunQueue {
@@ -102,6 +108,7 @@ impl RunQueue {
             pelt: Clock::new(topology.capacity(cpu)),
             idleness: Idleness::new(),
             rt: RtQueue::default(),
+            ext: ExtQueue::default(),
         }
     }
 }

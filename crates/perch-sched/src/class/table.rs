@@ -42,6 +42,8 @@ pub(crate) enum Choice {
     Policy,
     /// The task stays on its CPU.
     Stays,
+    /// An outside scheduler has chosen this CPU.
+    Outside(usize),
     /// The task's class has chosen this CPU, in this step.
     Class(usize, RtStep),
 }

@@ -63,7 +63,7 @@ impl Sched<'_> {
     /// Returns whether `cpu` has waited for lines for a time that was not charged to any task yet.
     #[inline]
     pub fn owes(&self, cpu: usize) -> bool {
-        self.lines.lines.is_some() && self.cpus[cpu].lines.ns > 0
+        self.cpus[cpu].lines.ns > 0
     }
 
     /// Charges the running task of `cpu` the time that the CPU has waited for lines. A busy sibling

@@ -21,6 +21,8 @@ impl Sched<'_> {
             self.count_as_idle(cpu);
         }
         self.share_core(cpu);
+        self.rq.tell_idle(cpu, true);
+        self.apply();
     }
 
     /// Returns whether `cpu` has no task, and none is on its way there.
@@ -41,6 +43,7 @@ impl Sched<'_> {
     pub(super) fn leave_idle(&mut self, cpu: usize) {
         self.rest_lines(cpu);
         self.rq.end_idle(cpu);
+        self.rq.tell_idle(cpu, false);
     }
 
     /// Returns the busy time of each CPU since this was last called, in nanoseconds.

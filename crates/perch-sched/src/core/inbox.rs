@@ -11,6 +11,8 @@ pub(crate) struct Inbox {
     tasks: VecDeque<TaskId>,
     /// True while an interrupt is on its way.
     ipi_pending: bool,
+    /// True if that interrupt is to make the CPU reschedule.
+    kicked: bool,
 }
 
 impl Inbox {
@@ -35,6 +37,17 @@ impl Inbox {
     #[inline]
     pub fn tell(&mut self, is: bool) -> bool {
         std::mem::replace(&mut self.ipi_pending, is)
+    }
+
+    /// Notes that the CPU is to reschedule at its next interrupt.
+    pub fn kick(&mut self) {
+        self.kicked = true;
+    }
+
+    /// Returns whether the CPU was kicked since this was last asked.
+    #[inline]
+    pub fn take_kick(&mut self) -> bool {
+        std::mem::take(&mut self.kicked)
     }
 
     /// Returns the tasks that are on their way, in the order in which they were sent.

@@ -12,8 +12,12 @@ impl Sched<'_> {
             self.enqueue(cpu, task, false);
             self.check_preempt(cpu, task);
         }
+        if self.cpus[cpu].inbox.take_kick() {
+            self.rq.ask_resched(cpu);
+        }
         if self.rq.current(cpu).is_none() {
-            if self.rq.nr(cpu) > 0 {
+            let kicked = self.rq.has_ext() && self.rq.need_resched(cpu);
+            if self.rq.nr(cpu) > 0 || kicked {
                 self.schedule(programs, cpu);
             } else {
                 self.host.set_idle(cpu, self.leaves_for_ns(cpu) == 0);

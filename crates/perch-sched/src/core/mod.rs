@@ -11,6 +11,7 @@ mod chores;
 mod contend;
 mod contended;
 pub(crate) mod cpu;
+mod ext;
 mod idle;
 mod inbox;
 mod interrupt;
@@ -60,6 +61,8 @@ pub mod kind {
     pub const TICK: u8 = 4;
     /// The interrupt that asks a CPU, which is the key, to push its real-time tasks.
     pub const PUSH: u8 = 7;
+    /// A timer of an outside scheduler; the key is the CPU that started it, the tag its own key.
+    pub const EXT: u8 = 8;
 }
 
 /// The programs that run on the CPUs. All that the scheduler knows of a program is that its task

@@ -4,7 +4,7 @@
 
 use perch_policy::Mode;
 
-use super::{Life, Sched};
+use super::{Life, Sched, kind};
 use crate::class::Effect;
 use crate::class::table::Yield;
 use crate::id::TaskId;
@@ -148,6 +148,11 @@ impl Sched<'_> {
                 Effect::Crowded(symbol) => self.set_overload(here, symbol, true),
                 Effect::Overloaded(cpu) => self.happened(Observed::RtOverloaded { cpu }),
                 Effect::Looked(cpu, loads) => self.happened(Observed::RtLooked { cpu, loads }),
+                Effect::Rescheduled(cpu) => self.tell_resched(cpu),
+                Effect::Kicked(cpu) => self.kick(cpu),
+                Effect::Fetched { task, from, to } => self.note_fetched(task, from, to),
+                Effect::Took(ns) => self.owe(here, ns),
+                Effect::Timer { at_ns, key } => self.at(at_ns, kind::EXT, here as u32, key),
                 Effect::Paid(task, cpu) => {
                     self.count_wish(cpu, task, -1);
                     self.publish(cpu);

@@ -58,6 +58,8 @@ impl Sched<'_> {
         to: Option<usize>,
     ) -> bool {
         self.rq.bind(task, mask);
+        self.rq.tell_bound(task);
+        self.apply();
         to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
     }
 
@@ -103,6 +105,9 @@ impl Sched<'_> {
 
     /// Switches if a reschedule was requested while the running task was in the middle of its work.
     pub fn resched_if_needed(&mut self, programs: &mut dyn Programs, cpu: usize) {
+        if self.rq.has_ext() && self.rq.current(cpu).is_none() && self.rq.need_resched(cpu) {
+            return self.schedule(programs, cpu);
+        }
         if self.rq.need_resched(cpu)
             && let Some(task) = self.rq.current(cpu)
             && !self.rq.task(task).atomic
@@ -122,7 +127,7 @@ impl Sched<'_> {
         }
         // The balancer may take the running task off another CPU, which then picks its next task in
         // the middle of the pass (`Switching`).
-        let may_pull = next.is_none() && self.cpus[cpu].inbox.is_empty();
+        let may_pull = next.is_none() && self.cpus[cpu].inbox.is_empty() && !self.rq.has_ext();
         if may_pull && self.balance_newidle(&mut Switching(programs), cpu) {
             next = self.pick(cpu);
         }

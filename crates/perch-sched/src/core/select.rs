@@ -19,6 +19,11 @@ impl Sched<'_> {
                 (verdict.cpu, verdict.examined)
             }
             Choice::Stays => (wake.prev_cpu, 0),
+            Choice::Outside(cpu) => {
+                self.apply();
+                self.note_outside_choice(task, wake, waker, cpu);
+                (cpu, 0)
+            }
             Choice::Class(cpu, step) => {
                 self.apply();
                 self.note_rt_choice(task, wake, waker, (cpu, step));

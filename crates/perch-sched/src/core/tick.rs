@@ -12,7 +12,7 @@ impl Sched<'_> {
     pub fn tick(&mut self, programs: &mut dyn Programs) {
         self.tick_all();
         for cpu in 0..self.cpus.len() {
-            self.acting = cpu;
+            self.act_on(cpu);
             let Some(task) = self.rq.current(cpu) else {
                 self.tick_idle(cpu);
                 continue;
@@ -26,13 +26,15 @@ impl Sched<'_> {
                 self.tick_cache(cpu);
             }
             let mut spent = self.costs.tick_ns();
-            if self.is_balance_due(cpu) {
+            if !self.rq.has_ext() && self.is_balance_due(cpu) {
                 spent += self.balance_due(&mut Switching(programs), cpu, false);
             }
             self.take_time(cpu, spent);
             self.resched_if_needed(programs, cpu);
         }
-        self.balance_sleepers(&mut Switching(programs));
+        if !self.rq.has_ext() {
+            self.balance_sleepers(&mut Switching(programs));
+        }
         let next_ns = self.rq.now() + self.rq.tick_ns();
         self.at(next_ns, kind::TICK, 0, 0);
     }

@@ -64,6 +64,7 @@ impl Sched<'_> {
     #[inline]
     pub fn act_on(&mut self, cpu: usize) {
         self.acting = cpu;
+        self.rq.act_on(cpu);
     }
 }
 

@@ -146,7 +146,7 @@ impl Sched<'_> {
 
     /// Makes a task appear that no task of the simulation forks, as if its parent were on `parent`.
     pub fn appear(&mut self, programs: &mut dyn Programs, task: TaskId, parent: usize) {
-        self.acting = parent;
+        self.act_on(parent);
         let (cpu, _) = self.start(task, parent);
         self.send_to(task, cpu, parent, 0, true);
         if self.rq.switches_parent(task) {

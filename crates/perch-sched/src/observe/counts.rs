@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The counts of what the scheduler did: the one reader of events that every run has.
 
+use perch_machine::Distance;
 use perch_policy::{CacheStep, Reason};
 
 use super::Latencies;
-use super::event::{Decided, Observed, RtStep};
+use super::event::{Decided, Observed, Placed, RtStep};
 
 /// Counts since counting began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Wake-ups decided by the policy, forks included.
     pub wakeups: u64,
-    /// Those wake-ups by reason; the index is `Reason as usize`.
+    /// Wake-ups decided by an outside scheduler, forks included; they have no reason.
+    pub placed: u64,
+    /// Those wake-ups that the policy decided, by reason; the index is `Reason as usize`.
     pub by_reason: Vec<u64>,
     /// CPUs that scans examined.
     pub examined: u64,
@@ -95,6 +98,7 @@ impl Counts {
         match *what {
             Observed::Asked(_) => {}
             Observed::Decided(ref decided) => self.see_decision(decided),
+            Observed::Placed(ref placed) => self.see_placed(placed),
             Observed::Stayed { .. } => self.stayed += 1,
             Observed::Switched { latency_ns, .. } => {
                 self.context_switches += 1;
@@ -134,18 +138,33 @@ impl Counts {
         }
     }
 
+    fn see_placed(&mut self, placed: &Placed) {
+        self.placed += 1;
+        self.see_choice(placed.cpu, placed.from_waker, placed.from_prev, placed.busy);
+    }
+
     fn see_decision(&mut self, decided: &Decided<'_>) {
         let verdict = decided.verdict;
         self.wakeups += 1;
         self.by_reason[verdict.reason as usize] += 1;
         self.by_cache_step[verdict.cache as usize] += 1;
         self.examined += u64::from(verdict.examined);
-        self.wake_distance[decided.from_waker as usize] += 1;
-        self.migrations[decided.from_prev as usize] += 1;
-        self.chosen_busy += u64::from(decided.busy);
-        if self.chosen.len() <= verdict.cpu {
-            self.chosen.resize(verdict.cpu + 1, 0);
+        self.see_choice(
+            verdict.cpu,
+            decided.from_waker,
+            decided.from_prev,
+            decided.busy,
+        );
+    }
+
+    #[inline(always)]
+    fn see_choice(&mut self, cpu: usize, from_waker: Distance, from_prev: Distance, busy: bool) {
+        self.wake_distance[from_waker as usize] += 1;
+        self.migrations[from_prev as usize] += 1;
+        self.chosen_busy += u64::from(busy);
+        if self.chosen.len() <= cpu {
+            self.chosen.resize(cpu + 1, 0);
         }
-        self.chosen[verdict.cpu] += 1;
+        self.chosen[cpu] += 1;
     }
 }

@@ -52,6 +52,21 @@ pub struct Decided<'a> {
     pub busy: bool,
 }
 
+/// An outside scheduler has chosen a CPU. The fields are those of [`Decided`].
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Placed {
+    pub task: TaskId,
+    pub waker: Waker,
+    pub this_cpu: usize,
+    pub prev_cpu: usize,
+    pub cpu: usize,
+    pub is_new: bool,
+    pub from_waker: Distance,
+    pub from_prev: Distance,
+    pub busy: bool,
+}
+
 /// The reason for which a real-time task goes to a CPU, or stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtStep {
@@ -104,6 +119,8 @@ pub enum Observed<'a> {
     Asked(Asked<'a>),
     /// The policy has answered.
     Decided(Decided<'a>),
+    /// An outside scheduler has answered.
+    Placed(Placed),
     /// A task was woken where it was, so that there was nothing to decide: EEVDF had left it on its
     /// queue, or its CPU was still about to switch away from it.
     Stayed {

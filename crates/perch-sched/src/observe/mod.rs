@@ -6,5 +6,5 @@ mod event;
 mod latencies;
 
 pub use counts::{Counts, RtMetrics};
-pub use event::{Asked, Decided, Moved, Observed, Observer, RtStep};
+pub use event::{Asked, Decided, Moved, Observed, Observer, Placed, RtStep};
 pub use latencies::Latencies;

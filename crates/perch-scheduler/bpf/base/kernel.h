@@ -198,8 +198,12 @@ struct sched_ext_ops {
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+/* A native compiler has both already, and needs neither (crates/perch-scx/native). */
+#ifndef __arena
 #define __arena __attribute__((address_space(1)))
+#endif
 
+#ifndef can_loop
 /*
  * Ends a loop that runs away, and shows the verifier that it ends. One that
  * the machine's size bounds never gets there.
@@ -215,6 +219,7 @@ spent:                                                                 \
 done:;                                                                 \
 		more;                                                  \
 	})
+#endif
 
 struct bpf_iter_scx_dsq {
 	__u64 opaque[6];

@@ -8,6 +8,8 @@
 
 #include "base/kernel.h"
 
+/* Natively (crates/perch-scx) the policy's own macros do. */
+#ifdef __bpf__
 #define PERCH_AS __arena
 #define PERCH_MORE can_loop
 /* Global functions are verified once each, not at every call on every path. */
@@ -18,6 +20,7 @@
 #define PERCH_ZERO perch_zero
 #define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
 #define PERCH_GIVEN_AS __attribute__((btf_decl_tag("arg:arena")))
+#endif
 
 /* This variable is always 0, which the verifier cannot know. */
 unsigned int perch_zero;

@@ -6,15 +6,10 @@ use std::marker::PhantomData;
 use bytemuck::{NoUninit, bytes_of};
 use perch_policy::Image;
 
-use crate::interface::ARENA_BASE;
-
-/// Where an address of the image is within it.
-pub(super) fn offset(address: u64) -> usize {
-    (address - ARENA_BASE) as usize
-}
-
 /// An array of `T` in an image of the arena.
 pub(super) struct Array<T> {
+    /// The image's address.
+    base: u64,
     at: u64,
     len: usize,
     of: PhantomData<T>,
@@ -24,6 +19,7 @@ impl<T> Array<T> {
     /// Makes room for `len` of them, all zero.
     pub fn reserve(image: &mut Image, len: usize) -> Array<T> {
         Array {
+            base: image.base(),
             at: image.reserve(len * size_of::<T>()),
             len,
             of: PhantomData,
@@ -33,6 +29,7 @@ impl<T> Array<T> {
     /// No array, at no address.
     pub fn none() -> Array<T> {
         Array {
+            base: 0,
             at: 0,
             len: 0,
             of: PhantomData,
@@ -57,6 +54,14 @@ impl<T> Array<T> {
         assert!(index < self.len, "{index} of {}", self.len);
         self.at + (index * size_of::<T>()) as u64
     }
+
+    /// The place of one of them in the image.
+    ///
+    /// # Panics
+    /// If the array has fewer elements.
+    pub fn offset(&self, index: usize) -> usize {
+        (self.address(index) - self.base) as usize
+    }
 }
 
 impl<T: NoUninit> Array<T> {
@@ -65,7 +70,7 @@ impl<T: NoUninit> Array<T> {
     /// # Panics
     /// If the array has fewer elements.
     pub fn put(&self, image: &mut [u8], index: usize, value: &T) {
-        let at = offset(self.address(index));
+        let at = self.offset(index);
         image[at..at + size_of::<T>()].copy_from_slice(bytes_of(value));
     }
 }

@@ -3,7 +3,7 @@
 
 use perch_policy::{Image, Layout, Mode, Modes, Overload, Topology};
 
-use super::array::{Array, offset};
+use super::array::Array;
 use crate::band::Band;
 use crate::interface;
 
@@ -19,6 +19,8 @@ pub(super) struct Reserved {
     table: Array<u64>,
     counters: Vec<u64>,
     marks: Array<u64>,
+    /// The image's address.
+    base: u64,
 }
 
 impl Reserved {
@@ -37,6 +39,7 @@ impl Reserved {
             table: Array::none(),
             counters: Vec::new(),
             marks: Array::none(),
+            base: image.base(),
         };
         if bands.is_empty() {
             return reserved;
@@ -98,11 +101,14 @@ impl Reserved {
 
     pub fn mark_places(&self) -> Vec<usize> {
         let words = 0..self.marks.len();
-        words.map(|word| offset(self.marks.address(word))).collect()
+        words.map(|word| self.marks.offset(word)).collect()
     }
 
     pub fn counter_places(&self) -> Vec<usize> {
-        self.counters.iter().map(|&at| offset(at)).collect()
+        self.counters
+            .iter()
+            .map(|&at| (at - self.base) as usize)
+            .collect()
     }
 }
 
@@ -157,9 +163,9 @@ mod tests {
             )
         };
         let without = plan(&[]);
-        assert!(!without.has_band() && without.places().overload.is_empty());
+        assert!(without.ops() == "perch_ops" && without.places().overload.is_empty());
         let with = plan(&["nice=-20,priority=1".parse().unwrap()]);
-        assert!(with.has_band() && with.places().overload.len() == 1);
+        assert!(with.ops() == "perch_band_ops" && with.places().overload.len() == 1);
         assert!(with.image().len() > without.image().len());
     }
 }

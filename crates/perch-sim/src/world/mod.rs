@@ -18,6 +18,7 @@ use perch_policy::CpuMask;
 use perch_sched::{Life, MaskId, NewGroup, NewTask, Programs, Sched, Setup};
 use perch_workload::{Class, TaskSpec};
 
+use crate::SimError;
 use crate::id::{Id, TaskId};
 use crate::program::Stop;
 
@@ -95,7 +96,10 @@ impl Programs for World {
 }
 
 /// A scheduler for the tasks of a workload.
-pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
+///
+/// # Errors
+/// When the scheduler from outside cannot be loaded.
+pub fn scheduler<'a>(scenario: &crate::Scenario) -> Result<Sched<'a>, SimError> {
     let workload = &scenario.workload;
     let mut masks: Vec<Arc<CpuMask>> = workload.masks.clone();
     let tasks = workload.tasks.iter().map(|spec| {
@@ -120,7 +124,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
             written_pct: space.written_pct,
         })
         .collect();
-    Sched::new(&Setup {
+    let setup = Setup {
         machine: &scenario.machine,
         topology: &scenario.topology,
         policy: scenario.policy,
@@ -131,7 +135,18 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
         masks: &masks,
         spaces: &spaces,
         seed: scenario.seed,
-    })
+    };
+    let mut sched = Sched::new(&setup);
+    if let Some(outside) = &scenario.scheduler {
+        outside
+            .make(&scenario.machine, &scenario.topology)
+            .and_then(|class| sched.load(class, &setup))
+            .map_err(|why| SimError::Scheduler {
+                words: outside.words().to_string(),
+                why,
+            })?;
+    }
+    Ok(sched)
 }
 
 fn new_task(spec: &TaskSpec, affinity: MaskId) -> NewTask {

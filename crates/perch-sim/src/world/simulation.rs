@@ -10,23 +10,28 @@ use perch_sched::{Programs, Sched, Violation, kind};
 use super::place::Place;
 use super::state::World;
 use super::{event, scheduler};
-use crate::Scenario;
 use crate::id::{ChannelId, Id, TaskId};
 use crate::observe::{Glimpse, Metrics, Requests, SoFar, Text, WAKE_PERCENTILES, Watch, Watcher};
 use crate::program::Stopwatch;
+use crate::{Scenario, SimError};
 
 /// A simulated machine and what happens on it.
 pub struct Simulation<'a> {
     sched: Sched<'a>,
     world: World,
     watcher: Option<Watcher<'a>>,
+    /// The scheduler from outside.
+    words: String,
 }
 
 impl<'a> Simulation<'a> {
     /// A machine where nothing has run yet, and the tasks that will be forked on it.
-    pub fn new(scenario: &Scenario) -> Simulation<'a> {
+    ///
+    /// # Errors
+    /// When the scheduler from outside cannot be loaded.
+    pub fn new(scenario: &Scenario) -> Result<Simulation<'a>, SimError> {
         let workload = &scenario.workload;
-        let mut sched = scheduler(scenario);
+        let mut sched = scheduler(scenario)?;
         let mut world = World::new(workload, sched.nr_cpus(), scenario.seed);
         for task in (0..sched.nr_tasks()).map(TaskId::of) {
             if let Some(at_ns) = world.programs.starts_at(task, workload) {
@@ -38,11 +43,15 @@ impl<'a> Simulation<'a> {
         if sched.models_llcs() {
             world.programs.step_by_step();
         }
-        Simulation {
+        Ok(Simulation {
             sched,
             world,
             watcher: None,
-        }
+            words: scenario
+                .scheduler
+                .as_ref()
+                .map_or_else(String::new, |s| s.words().to_string()),
+        })
     }
 
     /// Writes a line for each decision from now on.
@@ -81,13 +90,19 @@ impl<'a> Simulation<'a> {
     /// Handles every event up to `until_ns`, or until the workload stops its clock.
     ///
     /// # Errors
-    /// The first I/O error of the observer or the watcher, which also ends the run.
-    pub fn run_until(&mut self, until_ns: u64) -> io::Result<()> {
+    /// The first I/O error of the observer or the watcher, and the end of a scheduler from outside;
+    /// either also ends the run.
+    pub fn run_until(&mut self, until_ns: u64) -> Result<(), SimError> {
         let in_order = self.world.programs.has_mutexes();
         while self.stopwatch().stopped_ns.is_none()
             && let Some(event) = self.sched.next(until_ns, in_order)
         {
             self.handle(event);
+            if let Some(why) = self.sched.ext_ended() {
+                let why = format!("it ended at {} ns: {why}", self.now_ns());
+                let words = self.words.clone();
+                return Err(SimError::Scheduler { words, why });
+            }
             if let Some(watcher) = &mut self.watcher {
                 let seen = watcher.look(&self.sched);
                 // An observer is dropped after its first I/O error.
@@ -96,7 +111,7 @@ impl<'a> Simulation<'a> {
         }
         self.sched
             .pass_to(self.stopwatch().stopped_ns.unwrap_or(until_ns));
-        self.sched.take_observer_error().map_or(Ok(()), Err)
+        Ok(self.sched.take_observer_error().map_or(Ok(()), Err)?)
     }
 
     fn handle(&mut self, event: Event) {
@@ -104,7 +119,7 @@ impl<'a> Simulation<'a> {
         world.events += 1;
         sched.act_on(match event.kind {
             event::TIMER => world.guests.host_cpu(sched, TaskId(event.key)),
-            kind::SEGMENT | kind::IPI | kind::PUSH => event.key as usize,
+            kind::SEGMENT | kind::IPI | kind::PUSH | kind::EXT => event.key as usize,
             event::VCPU => world.guests.cpu_of_vcpu(sched, event.key),
             _ => 0,
         });
@@ -119,6 +134,7 @@ impl<'a> Simulation<'a> {
             kind::IPI if sched.finish_chore(event.key as usize) => world.events -= 1,
             kind::IPI => sched.interrupt(world, event.key as usize),
             kind::PUSH => sched.push_interrupt(world, event.key as usize),
+            kind::EXT => sched.ext_timer(world, event.key as usize, event.tag),
             event::TIMER => world.timer(sched, TaskId(event.key)),
             event::FORK => world.appear(sched, TaskId(event.key)),
             event::VCPU => world.vcpu_interrupt(sched, event.key, event.tag),

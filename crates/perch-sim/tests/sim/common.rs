@@ -31,6 +31,7 @@ pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 
         policy: policy(era, Mode::Off),
         hz: 250,
         root_domain: RootDomain::Stock,
+        scheduler: None,
         workload,
         warmup_ns: ms[0] * MS,
         measure_ns: ms[1] * MS,

@@ -276,6 +276,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
         ),
         hz,
         root_domain: RootDomain::Stock,
+        scheduler: None,
         workload,
         machine,
         warmup_ns: 1_000_000,

@@ -133,6 +133,7 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
             ),
             hz: 250,
             root_domain: RootDomain::Stock,
+            scheduler: None,
             workload: Workload::parse(&arguments.workload, &machine)
                 .map_err(|error| Failure::input(error.to_string()))?,
             warmup_ns: WARMUP_NS,

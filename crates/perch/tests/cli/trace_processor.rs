@@ -52,6 +52,7 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
         policy: Policy::new(Era::V7_2, Modes::default()),
         hz: 250,
         root_domain: RootDomain::Stock,
+        scheduler: None,
         workload,
         warmup_ns: 0,
         measure_ns: 1_000_000_000,

@@ -64,6 +64,7 @@ fn simulated(workload: &Path, cpus: usize) -> Outcome {
         policy: Policy::new(Era::V7_2, Modes::default()),
         hz: 250,
         root_domain: RootDomain::Stock,
+        scheduler: None,
         workload,
         warmup_ns: 0,
         measure_ns: 1_000_000_000_000,

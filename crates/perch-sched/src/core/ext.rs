@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the core does for an outside scheduler ([`crate::ExtClass`]).
+
+use perch_policy::Wake;
+
+use super::{Life, Programs, Sched, Waker};
+use crate::balance::Vacated;
+use crate::class::ext::ExtClass;
+use crate::id::TaskId;
+use crate::observe::{Observed, Placed};
+use crate::setup::Setup;
+
+impl Sched<'_> {
+    /// Loads a scheduler that decides from now on about all tasks that would be in the fair class. No
+    /// task may have been forked yet.
+    ///
+    /// # Errors
+    /// The reason for which the scheduler refuses to be loaded.
+    pub fn load(&mut self, class: Box<dyn ExtClass>, setup: &Setup<'_>) -> Result<(), String> {
+        let loaded = self.rq.load_ext(class, setup);
+        self.apply();
+        loaded
+    }
+
+    /// Returns the reason for which the outside scheduler gave up or was thrown out, if it was.
+    pub fn ext_ended(&self) -> Option<&str> {
+        self.rq.ext_ended()
+    }
+
+    /// A timer of the outside scheduler's has expired on `cpu`.
+    pub fn ext_timer(&mut self, programs: &mut dyn Programs, cpu: usize, key: u32) {
+        self.rq.expire_ext(cpu, key);
+        self.apply();
+        self.resched_if_needed(programs, cpu);
+    }
+
+    /// Interrupts `cpu`, which was asked to reschedule, unless it executes this itself.
+    pub(super) fn tell_resched(&mut self, cpu: usize) {
+        if cpu != self.acting() {
+            self.send_ipi(cpu, self.acting(), 0);
+        }
+    }
+
+    /// Has `cpu` reschedule at its next interrupt, and sends it one.
+    pub(super) fn kick(&mut self, cpu: usize) {
+        self.cpus[cpu].inbox.kick();
+        self.send_ipi(cpu, self.acting(), 0);
+    }
+
+    /// A waiting task was brought to the queue of another CPU.
+    pub(super) fn note_fetched(&mut self, task: TaskId, from: usize, to: usize) {
+        self.publish(from);
+        self.publish(to);
+        let distance = self.costs.distance(from, to);
+        self.happened(Observed::Balanced {
+            task,
+            from,
+            to,
+            distance,
+        });
+    }
+
+    /// Charges the next or the running task of `cpu` for `ns` nanoseconds of kernel work.
+    pub(super) fn owe(&mut self, cpu: usize, ns: u64) {
+        let now = self.rq.now();
+        let owed = &mut self.cpus[cpu].lines;
+        owed.ns += ns;
+        owed.since_ns = now;
+        self.happened(Observed::InKernel { cpu, ns });
+    }
+
+    pub(super) fn note_outside_choice(
+        &mut self,
+        task: TaskId,
+        wake: &Wake,
+        waker: Waker,
+        cpu: usize,
+    ) {
+        let placed = Placed {
+            task,
+            waker,
+            this_cpu: wake.this_cpu,
+            prev_cpu: wake.prev_cpu,
+            cpu,
+            is_new: self.rq.task(task).life() == Life::Unborn,
+            from_waker: self.costs.distance(wake.this_cpu, cpu),
+            from_prev: self.costs.distance(wake.prev_cpu, cpu),
+            busy: self.rq.current(cpu).is_some(),
+        };
+        self.happened(Observed::Placed(placed));
+    }
+
+    /// Moves the running task of `source`, whose affinity has changed, to `to`.
+    pub(crate) fn push_running_ext(
+        &mut self,
+        vacated: &mut dyn Vacated,
+        source: usize,
+        to: usize,
+        task: TaskId,
+    ) {
+        self.stop_segment(source);
+        self.leave_caches(source, task);
+        self.rq.detach_ext(source, task);
+        self.apply();
+        self.publish(source);
+        let distance = self.costs.distance(source, to);
+        self.happened(Observed::Balanced {
+            task,
+            from: source,
+            to,
+            distance,
+        });
+        self.rq.assign(task, to);
+        self.enqueue(to, task, true);
+        self.check_preempt(to, task);
+        if self.rq.need_resched(to) {
+            self.send_ipi(to, source, 0);
+        }
+        vacated.choose(self, source);
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! native/abi.h in Rust: what a natively compiled scheduler and the simulated kernel know of each
+//! other.
+
+use std::ffi::{c_char, c_void};
+
+/// `struct scx_map`: a map as its definition declares it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct MapType {
+    pub kind: u32,
+    pub max_entries: u32,
+    pub key_size: u32,
+    pub value_size: u32,
+}
+
+type Of = *mut c_void;
+type Any = *const c_void;
+
+/// `struct scx_kernel`: the functions of the kernel that the program's helpers and kfuncs call.
+#[repr(C)]
+pub(crate) struct KernelCalls {
+    pub of: Of,
+    pub rqs: *mut c_void,
+    pub nr_cpus: u32,
+    pub now: unsafe extern "C" fn(Of) -> u64,
+    pub this_cpu: unsafe extern "C" fn(Of) -> u32,
+    pub random: unsafe extern "C" fn(Of) -> u32,
+    pub current: unsafe extern "C" fn(Of) -> *mut c_void,
+    pub error: unsafe extern "C" fn(Of, *const c_char),
+    pub task_cpu: unsafe extern "C" fn(Of, Any) -> i32,
+    pub task_cgroup: unsafe extern "C" fn(Of, Any) -> *mut c_void,
+    pub cgroup_ancestor: unsafe extern "C" fn(Of, *mut c_void, i32) -> *mut c_void,
+    pub create_dsq: unsafe extern "C" fn(Of, u64, i32) -> i32,
+    pub destroy_dsq: unsafe extern "C" fn(Of, u64),
+    pub dsq_nr_queued: unsafe extern "C" fn(Of, u64) -> i32,
+    pub dsq_insert: unsafe extern "C" fn(Of, *mut c_void, u64, u64, u64) -> u8,
+    pub dsq_insert_vtime: unsafe extern "C" fn(Of, *mut c_void, u64, u64, u64, u64) -> u8,
+    pub dsq_move_to_local: unsafe extern "C" fn(Of, u64, u64) -> u8,
+    pub iter_new: unsafe extern "C" fn(Of, *mut u64, u64, u64) -> i32,
+    pub iter_next: unsafe extern "C" fn(Of, *mut u64) -> *mut c_void,
+    pub iter_destroy: unsafe extern "C" fn(Of, *mut u64),
+    pub move_set_slice: unsafe extern "C" fn(Of, *mut u64, u64),
+    pub move_set_vtime: unsafe extern "C" fn(Of, *mut u64, u64),
+    pub dsq_move: unsafe extern "C" fn(Of, *mut u64, *mut c_void, u64, u64, u8) -> u8,
+    pub reenqueue_local: unsafe extern "C" fn(Of) -> u32,
+    pub kick_cpu: unsafe extern "C" fn(Of, i32, u64),
+    pub idle_mask: unsafe extern "C" fn(Of, u8) -> Any,
+    pub test_and_clear_cpu_idle: unsafe extern "C" fn(Of, i32) -> u8,
+    pub pick_idle_cpu: unsafe extern "C" fn(Of, Any, u64) -> i32,
+    pub pick_any_cpu: unsafe extern "C" fn(Of, Any, u64) -> i32,
+    pub select_cpu: unsafe extern "C" fn(Of, Any, i32, u64, Any, u64) -> i32,
+    pub map_lookup: unsafe extern "C" fn(Of, Any, *const MapType, Any, i32) -> *mut c_void,
+    pub map_update: unsafe extern "C" fn(Of, Any, *const MapType, Any, Any, u64) -> i32,
+    pub map_delete: unsafe extern "C" fn(Of, Any, *const MapType, Any) -> i32,
+    pub map_push: unsafe extern "C" fn(Of, Any, *const MapType, Any) -> i32,
+    pub map_pop: unsafe extern "C" fn(Of, Any, *const MapType, *mut c_void) -> i32,
+    pub storage_get: unsafe extern "C" fn(Of, Any, *const MapType, Any, Any, u64) -> *mut c_void,
+    pub storage_delete: unsafe extern "C" fn(Of, Any, Any) -> i32,
+    pub timer_start: unsafe extern "C" fn(Of, *mut c_void, u64, u64) -> i32,
+}
+
+type Task = *mut c_void;
+type Cgroup = *mut c_void;
+
+/// `struct scx_callbacks`: the callbacks of a `struct sched_ext_ops`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Callbacks {
+    pub select_cpu: Option<unsafe extern "C" fn(Task, i32, u64) -> i32>,
+    pub enqueue: Option<unsafe extern "C" fn(Task, u64)>,
+    pub dequeue: Option<unsafe extern "C" fn(Task, u64)>,
+    pub dispatch: Option<unsafe extern "C" fn(i32, Task)>,
+    pub tick: Option<unsafe extern "C" fn(Task)>,
+    pub runnable: Option<unsafe extern "C" fn(Task, u64)>,
+    pub running: Option<unsafe extern "C" fn(Task)>,
+    pub stopping: Option<unsafe extern "C" fn(Task, u8)>,
+    pub quiescent: Option<unsafe extern "C" fn(Task, u64)>,
+    pub yields: Option<unsafe extern "C" fn(Task, Task) -> u8>,
+    pub set_weight: Option<unsafe extern "C" fn(Task, u32)>,
+    pub set_cpumask: Option<unsafe extern "C" fn(Task, Any)>,
+    pub update_idle: Option<unsafe extern "C" fn(i32, u8)>,
+    pub cpu_acquire: Option<unsafe extern "C" fn(i32, *mut c_void)>,
+    pub cpu_release: Option<unsafe extern "C" fn(i32, *mut c_void)>,
+    pub init_task: Option<unsafe extern "C" fn(Task, u8, Cgroup) -> i32>,
+    pub exit_task: Option<unsafe extern "C" fn(Task)>,
+    pub enable: Option<unsafe extern "C" fn(Task)>,
+    pub disable: Option<unsafe extern "C" fn(Task)>,
+    pub cgroup_init: Option<unsafe extern "C" fn(Cgroup, u32) -> i32>,
+    pub cgroup_exit: Option<unsafe extern "C" fn(Cgroup)>,
+    pub cgroup_move: Option<unsafe extern "C" fn(Task, Cgroup, Cgroup)>,
+    pub cgroup_set_weight: Option<unsafe extern "C" fn(Cgroup, u32)>,
+    pub init: Option<unsafe extern "C" fn() -> i32>,
+    pub exit: Option<unsafe extern "C" fn(i32, u64, *const c_char, *const c_char)>,
+    pub flags: u64,
+    pub dispatch_max_batch: u32,
+    pub timeout_ms: u32,
+    pub name: [c_char; 128],
+}
+
+impl Default for Callbacks {
+    fn default() -> Callbacks {
+        // SAFETY: a null function pointer is `None`, and all else is numbers.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+/// A place in one of the program's structures that the program does not have.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// `struct scx_layout`: where the program's structures have what the kernel writes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+#[rustfmt::skip]
+#[allow(missing_docs)]
+pub(crate) struct Layout {
+    pub task_size: u32, pub rq_size: u32, pub cgroup_size: u32, pub kernfs_node_size: u32,
+    pub css_set_size: u32,
+    pub flags: u32, pub policy: u32, pub static_prio: u32, pub nr_cpus_allowed: u32,
+    pub cpus_ptr: u32, pub sum_exec_runtime: u32,
+    pub scx_flags: u32, pub scx_weight: u32, pub scx_slice: u32, pub scx_dsq_vtime: u32,
+    pub scx_runnable_at: u32,
+    pub pid: u32, pub tgid: u32, pub cgroups: u32, pub comm: u32,
+    pub nr_running: u32, pub online: u32, pub curr: u32, pub idle: u32, pub idle_state: u32,
+    pub kn: u32, pub level: u32, pub ancestors: u32,
+    pub kn_name: u32, pub kn_id: u32, pub dfl_cgrp: u32,
+}
+
+/// The functions that a shared object exports.
+pub(crate) type Bind = unsafe extern "C" fn(*const KernelCalls);
+pub(crate) type FindCallbacks = unsafe extern "C" fn(*const c_char, *mut Callbacks) -> i32;
+pub(crate) type SetUclamp = unsafe extern "C" fn(*mut c_void, u32, u32);
+pub(crate) type TimerExpired = unsafe extern "C" fn(*mut c_void);
+
+/// Numbers of sched_ext's interface (`include/linux/sched/ext.h`, `kernel/sched/ext_internal.h`).
+pub(crate) mod flag {
+    pub const DSQ_BUILTIN: u64 = 1 << 63;
+    pub const DSQ_LOCAL_ON: u64 = 1 << 62;
+    pub const DSQ_GLOBAL: u64 = DSQ_BUILTIN | 1;
+    pub const DSQ_LOCAL: u64 = DSQ_BUILTIN | 2;
+
+    pub const SLICE_DFL: u64 = 20_000_000;
+    pub const SLICE_INF: u64 = u64::MAX;
+
+    pub const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
+    pub const OPS_ENQ_LAST: u64 = 1 << 1;
+    pub const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
+
+    pub const ENQ_WAKEUP: u64 = 1;
+    pub const ENQ_HEAD: u64 = 0x10;
+    pub const ENQ_PREEMPT: u64 = 1 << 32;
+    pub const ENQ_IMMED: u64 = 1 << 33;
+    pub const ENQ_REENQ: u64 = 1 << 40;
+    pub const ENQ_LAST: u64 = 1 << 41;
+
+    pub const DEQ_SLEEP: u64 = 1;
+
+    pub const WAKE_FORK: u64 = 4;
+    pub const WAKE_TTWU: u64 = 8;
+    pub const WAKE_SYNC: u64 = 16;
+
+    pub const KICK_IDLE: u64 = 1;
+    pub const KICK_PREEMPT: u64 = 2;
+
+    pub const PICK_IDLE_CORE: u64 = 1;
+
+    pub const ITER_REV: u64 = 1 << 16;
+
+    pub const TASK_QUEUED: u32 = 1;
+
+    pub const PF_IDLE: u32 = 0x2;
+    pub const PF_KTHREAD: u32 = 0x0020_0000;
+}

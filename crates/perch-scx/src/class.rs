@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A loaded scheduler as a class of the simulated kernel.
+
+use perch_engine::TaskId;
+use perch_sched::{ExtClass, ExtKernel, ExtWake, NewGroup, NewTask, Setup};
+
+use crate::abi::{KernelCalls, flag};
+use crate::calls;
+use crate::core::Core;
+use crate::memory::{CgroupShape, Memory};
+use crate::object::{Object, ObjectError};
+
+/// What a loader does beside loading the object.
+pub(crate) trait Loader {
+    /// The name of the scheduler's `struct sched_ext_ops`.
+    fn ops(&self) -> &str;
+
+    /// Writes what the program finds in its variables when it starts, and changes the callbacks as the
+    /// loader would.
+    ///
+    /// # Errors
+    /// The object is not what the loader expects.
+    fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError>;
+}
+
+/// A scheduler that is loaded into a simulated kernel.
+pub(crate) struct Scheduler {
+    object: Object,
+    loader: Box<dyn Loader>,
+    loaded: Option<Loaded>,
+}
+
+struct Loaded {
+    // Boxed, since the program has the addresses of both.
+    core: Box<Core>,
+    _calls: Box<KernelCalls>,
+    tasks: Vec<NewTask>,
+}
+
+/// Nanoseconds of kernel work for a call of the program.
+const CALL_NS: u64 = 40;
+
+impl Scheduler {
+    pub fn new(object: Object, loader: Box<dyn Loader>) -> Scheduler {
+        Scheduler {
+            object,
+            loader,
+            loaded: None,
+        }
+    }
+
+    fn core(&self) -> &Core {
+        &self.loaded.as_ref().expect("it is loaded first").core
+    }
+}
+
+/// sched_ext's weight for a nice level: 100 for nice 0.
+fn weight(nice: i8) -> u32 {
+    let load = perch_sched::NICE_WEIGHT[(i32::from(nice) + 20) as usize];
+    (load * 100).div_ceil(1024).clamp(1, 10_000)
+}
+
+/// `cpu.weight` of a group with these shares.
+fn group_weight(shares: u32) -> u32 {
+    ((u64::from(shares) * 100 + 512) / 1024).clamp(1, 10_000) as u32
+}
+
+/// The cgroups of a run: the root, then the groups.
+fn cgroups(groups: &[NewGroup]) -> Vec<CgroupShape> {
+    let root = CgroupShape {
+        path: vec![0],
+        name: String::new(),
+    };
+    let mut all = vec![root];
+    for (number, group) in groups.iter().enumerate() {
+        let above = group.parent.map_or(0, |parent| parent + 1);
+        let mut path = all[above].path.clone();
+        path.push(number + 1);
+        all.push(CgroupShape {
+            path,
+            name: format!("group{number}"),
+        });
+    }
+    all
+}
+
+impl ExtClass for Scheduler {
+    fn load(&mut self, kernel: &mut ExtKernel<'_>, setup: &Setup<'_>) -> Result<(), String> {
+        let nr_cpus = kernel.topology().nr_cpus();
+        let nr_tasks = kernel.nr_tasks();
+        let cgroups = cgroups(setup.groups);
+        let memory = Memory::new(self.object.layout(), nr_tasks, nr_cpus, &cgroups);
+        let core = Box::new(Core::new(memory, kernel, nr_tasks, CALL_NS));
+        let calls = Box::new(calls::table(&core, nr_cpus));
+        // SAFETY: both are boxed and live as long as the object is called.
+        unsafe { self.object.bind(&*calls) };
+        let callbacks = self
+            .object
+            .callbacks(self.loader.ops())
+            .map_err(|e| e.to_string())?;
+        core.callbacks.set(callbacks);
+        self.loader
+            .prepare(&self.object, &core)
+            .map_err(|e| e.to_string())?;
+        for (number, task) in setup.tasks.iter().enumerate() {
+            let id = TaskId(number as u32);
+            let pid = number as i32 + 1;
+            // The threads of a process share its data.
+            let first = task.space.and_then(|space| {
+                setup
+                    .tasks
+                    .iter()
+                    .position(|other| other.space == Some(space))
+            });
+            let tgid = first.map_or(pid, |first| first as i32 + 1);
+            let cgroup = task.group.map_or(0, |group| group + 1);
+            core.memory
+                .put_task(id, pid, tgid, task.nice.into(), cgroup);
+            self.object
+                .set_uclamp(core.memory.task(id), task.uclamp.0, task.uclamp.1);
+        }
+        core.with(kernel, || {
+            let callbacks = core.callbacks.get();
+            if let Some(init) = callbacks.init {
+                // SAFETY: the program is loaded.
+                let error = unsafe { init() };
+                if error != 0 {
+                    return Err(format!("ops.init() failed with {error}"));
+                }
+            }
+            if let Some(cgroup_init) = callbacks.cgroup_init {
+                for number in 0..cgroups.len() {
+                    let weight = match number {
+                        0 => 100,
+                        _ => group_weight(setup.groups[number - 1].shares),
+                    };
+                    // SAFETY: the program is loaded, and the cgroup is in its memory.
+                    let error = unsafe { cgroup_init(core.memory.cgroup(number), weight) };
+                    if error != 0 {
+                        return Err(format!("ops.cgroup_init() failed with {error}"));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.loaded = Some(Loaded {
+            core,
+            _calls: calls,
+            tasks: setup.tasks.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn fork(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId) {
+        let loaded = self.loaded.as_ref().expect("it is loaded first");
+        let spec = &loaded.tasks[task.0 as usize];
+        let cgroup = spec.group.map_or(0, |group| group + 1);
+        let core = &loaded.core;
+        core.with(kernel, || core.fork(task, weight(spec.nice), cgroup));
+    }
+
+    fn exit(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId) {
+        let core = self.core();
+        core.with(kernel, || core.exit(task));
+    }
+
+    fn select(
+        &mut self,
+        kernel: &mut ExtKernel<'_>,
+        task: TaskId,
+        prev: usize,
+        wake: ExtWake,
+    ) -> usize {
+        let flags = match wake {
+            ExtWake::Forked => flag::WAKE_FORK,
+            ExtWake::Woken { sync: false } => flag::WAKE_TTWU,
+            ExtWake::Woken { sync: true } => flag::WAKE_TTWU | flag::WAKE_SYNC,
+        };
+        let core = self.core();
+        core.with(kernel, || core.select(task, prev, flags))
+    }
+
+    fn enqueue(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId, woken: bool) {
+        let core = self.core();
+        core.with(kernel, || core.enqueue(cpu, task, woken));
+    }
+
+    fn dequeue(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId, sleeps: bool) {
+        let core = self.core();
+        core.with(kernel, || core.dequeue(cpu, task, sleeps));
+    }
+
+    fn pick(
+        &mut self,
+        kernel: &mut ExtKernel<'_>,
+        cpu: usize,
+        prev: Option<TaskId>,
+    ) -> Option<TaskId> {
+        let core = self.core();
+        core.with(kernel, || core.pick(cpu, prev))
+    }
+
+    fn put(
+        &mut self,
+        kernel: &mut ExtKernel<'_>,
+        cpu: usize,
+        task: TaskId,
+        next: Option<TaskId>,
+        outranked: bool,
+    ) {
+        let core = self.core();
+        core.with(kernel, || core.put(cpu, task, next, outranked));
+    }
+
+    fn set_next(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId) {
+        let core = self.core();
+        core.with(kernel, || core.set_next(cpu, task));
+    }
+
+    fn tick(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId) {
+        let core = self.core();
+        core.with(kernel, || core.tick(cpu, task));
+    }
+
+    fn yields(&mut self, kernel: &mut ExtKernel<'_>, _cpu: usize, task: TaskId) {
+        let core = self.core();
+        core.with(kernel, || core.yields(task));
+    }
+
+    fn charge(&mut self, kernel: &mut ExtKernel<'_>, _cpu: usize, task: TaskId, ran_ns: u64) {
+        let core = self.core();
+        core.with(kernel, || core.charge(task, ran_ns));
+    }
+
+    fn idle(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, idle: bool) {
+        let core = self.core();
+        core.with(kernel, || core.idle(cpu, idle));
+    }
+
+    fn bind(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId) {
+        let core = self.core();
+        core.with(kernel, || core.bind(task));
+    }
+
+    fn timer(&mut self, kernel: &mut ExtKernel<'_>, key: u64) {
+        let core = self.core();
+        core.with(kernel, || {
+            if let Some(timer) = core.expired(key) {
+                self.object.timer_expired(timer);
+            }
+        });
+    }
+
+    fn ended(&self) -> Option<&str> {
+        self.core().ended()
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        // The program goes before the memory that it points at.
+        self.loaded = None;
+    }
+}

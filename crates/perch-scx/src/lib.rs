@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! sched_ext as a class of the simulated kernel.
+//!
+//! A scheduler's BPF C is compiled natively, and runs over what [`core`] does as sched_ext does it:
+//! dispatch queues, idle masks, kicks, timers. Its maps and its kernel functions are ours, its logic
+//! is the file that the BPF compiler takes. [`perch()`] is perch's own.
+
+mod abi;
+mod calls;
+mod class;
+mod core;
+mod dsq;
+mod idle;
+mod maps;
+mod memory;
+mod object;
+mod perch;
+
+pub use object::ObjectError;
+pub use perch::{PerchError, live, perch};

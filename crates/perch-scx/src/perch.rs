@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! perch's own scheduler: the files that the BPF compiler takes, compiled natively.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Topology;
+use perch_sched::ExtClass;
+use perch_scheduler::{Plan, Settings, SettingsError};
+use perch_sim::Outside;
+
+use crate::abi::Callbacks;
+use crate::class::{Loader, Scheduler};
+use crate::core::Core;
+use crate::object::{Object, ObjectError};
+
+/// native/perch.c, compiled by build.rs.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/perch.so"));
+
+/// The maps whose size depends on the settings.
+const SIZED: [&str; 3] = ["processes", "free_slots", "free_groups"];
+
+/// The reason why perch cannot be loaded into a simulated kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum PerchError {
+    /// The settings do not suit the machine.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The natively compiled program cannot be used.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+}
+
+/// Returns perch with the settings that `perch run --set` takes, for the scenarios of a comparison.
+///
+/// # Errors
+/// As `perch run` refuses them.
+pub fn live(set: &str) -> Result<Outside, SettingsError> {
+    let mut settings = Settings::default();
+    if !set.is_empty() {
+        settings.set(set)?;
+    }
+    let make = move |machine: &Machine, topology: &Arc<Topology>| {
+        perch(machine, topology, &settings).map_err(|error| error.to_string())
+    };
+    Ok(Outside::new(format!("live:{set}"), make))
+}
+
+/// Returns perch as `perch run` would load it on `machine`, for a simulated kernel.
+///
+/// # Errors
+/// When `perch run` would refuse the settings, or the program cannot be loaded.
+pub fn perch(
+    machine: &Machine,
+    topology: &Arc<Topology>,
+    settings: &Settings,
+) -> Result<Box<dyn ExtClass>, PerchError> {
+    let object = Object::load(OBJECT)?;
+    // The first plan tells how long the image is.
+    let len = Plan::simulated(0, machine, topology, settings)?
+        .image()
+        .len();
+    let mut arena: Vec<Line> = vec![Line([0; 64]); len.div_ceil(64)];
+    let base = arena.as_mut_ptr();
+    let plan = Plan::simulated(base as u64, machine, topology, settings)?;
+    // SAFETY: the image is as long as the first one.
+    unsafe {
+        base.cast::<u8>()
+            .copy_from_nonoverlapping(plan.image().as_ptr(), len)
+    };
+    let loader = PerchLoader {
+        plan,
+        _arena: arena,
+    };
+    Ok(Box::new(Scheduler::new(object, Box::new(loader))))
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]);
+
+struct PerchLoader {
+    plan: Plan,
+    /// The program has its address.
+    _arena: Vec<Line>,
+}
+
+impl Loader for PerchLoader {
+    fn ops(&self) -> &str {
+        self.plan.ops()
+    }
+
+    fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError> {
+        let config = self.plan.config();
+        let variable = object.variable("perch_config")?;
+        // SAFETY: the variable is writable natively, and a test of perch-scheduler compares the
+        // size of the structure with C's.
+        unsafe {
+            variable
+                .cast::<u8>()
+                .copy_from_nonoverlapping(config.as_ptr(), config.len())
+        };
+        for map in SIZED {
+            if let Some(entries) = self.plan.max_entries(map) {
+                let at = object.variable(map)? as usize;
+                core.state().maps.set_max_entries(at, entries);
+            }
+        }
+        let mut callbacks = core.callbacks.get();
+        callbacks.flags = self.plan.flags();
+        for member in self.plan.left_out(true) {
+            leave_out(&mut callbacks, member);
+        }
+        core.callbacks.set(callbacks);
+        Ok(())
+    }
+}
+
+fn leave_out(callbacks: &mut Callbacks, member: &str) {
+    match member {
+        "cpu_release" => callbacks.cpu_release = None,
+        "runnable" => callbacks.runnable = None,
+        "quiescent" => callbacks.quiescent = None,
+        "cgroup_init" => callbacks.cgroup_init = None,
+        "cgroup_exit" => callbacks.cgroup_exit = None,
+        "cgroup_move" => callbacks.cgroup_move = None,
+        "cgroup_set_weight" => callbacks.cgroup_set_weight = None,
+        "exit_task" => callbacks.exit_task = None,
+        "init_task" => callbacks.init_task = None,
+        other => unreachable!("the loader leaves out {other}"),
+    }
+}
