@@ -180,7 +180,7 @@ pub fn compare_raw(
             .iter()
             .map(|arm| ArmModes {
                 name: arm.name.clone(),
-                modes: arm.modes.to_string(),
+                modes: arm.words(),
             })
             .collect(),
         kernels: Vec::new(),

@@ -29,6 +29,15 @@ pub struct Arm {
 }
 
 impl Arm {
+    /// Returns what differs between arms, in the words of whoever asked for it: the modes, or the
+    /// scheduler.
+    pub fn words(&self) -> String {
+        match &self.scheduler {
+            Some(scheduler) => scheduler.words().to_string(),
+            None => self.modes.to_string(),
+        }
+    }
+
     /// Reads `NAME:MECHANISM=MODE,...`, the syntax of `--arm`.
     ///
     /// # Errors

@@ -108,6 +108,6 @@ pub struct Report {
 pub struct ArmModes {
     /// The arm's name.
     pub name: String,
-    /// The arm's modes, in the syntax of `--set`.
+    /// The arm's modes, in the syntax of `--set`, or its scheduler.
     pub modes: String,
 }

@@ -7,6 +7,7 @@ use perch_sched::{ExtClass, ExtKernel, ExtWake, NewGroup, NewTask, Setup};
 use crate::abi::{KernelCalls, flag};
 use crate::calls;
 use crate::core::Core;
+use crate::costs::{Callback, Costs, Counted};
 use crate::memory::{CgroupShape, Memory};
 use crate::object::{Object, ObjectError};
 
@@ -14,6 +15,9 @@ use crate::object::{Object, ObjectError};
 pub(crate) trait Loader {
     /// The name of the scheduler's `struct sched_ext_ops`.
     fn ops(&self) -> &str;
+
+    /// What the program's callbacks cost.
+    fn counted(&self) -> Counted;
 
     /// Writes what the program finds in its variables when it starts, and changes the callbacks as the
     /// loader would.
@@ -36,9 +40,6 @@ struct Loaded {
     _calls: Box<KernelCalls>,
     tasks: Vec<NewTask>,
 }
-
-/// Nanoseconds of kernel work for a call of the program.
-const CALL_NS: u64 = 40;
 
 impl Scheduler {
     pub fn new(object: Object, loader: Box<dyn Loader>) -> Scheduler {
@@ -90,7 +91,9 @@ impl ExtClass for Scheduler {
         let nr_tasks = kernel.nr_tasks();
         let cgroups = cgroups(setup.groups);
         let memory = Memory::new(self.object.layout(), nr_tasks, nr_cpus, &cgroups);
-        let core = Box::new(Core::new(memory, kernel, nr_tasks, CALL_NS));
+        let hardware = perch_sched::hardware::Costs::new(setup.machine);
+        let costs = Costs::new(hardware, self.loader.counted(), nr_cpus);
+        let core = Box::new(Core::new(memory, kernel, nr_tasks, costs));
         let calls = Box::new(calls::table(&core, nr_cpus));
         // SAFETY: both are boxed and live as long as the object is called.
         unsafe { self.object.bind(&*calls) };
@@ -246,6 +249,7 @@ impl ExtClass for Scheduler {
         let core = self.core();
         core.with(kernel, || {
             if let Some(timer) = core.expired(key) {
+                core.charge_call(Callback::Timer);
                 self.object.timer_expired(timer);
             }
         });

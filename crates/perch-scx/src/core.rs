@@ -13,6 +13,7 @@ use perch_engine::{Random, TaskId};
 use perch_sched::ExtKernel;
 
 use crate::abi::{Callbacks, flag};
+use crate::costs::{Callback, Costs};
 use crate::dsq::Dsq;
 use crate::idle::IdleMasks;
 use crate::maps::Maps;
@@ -94,12 +95,11 @@ pub(crate) struct Core {
     /// The kernel, while it is in a function of this class.
     kernel: Cell<*mut ExtKernel<'static>>,
     nr_cpus: usize,
-    /// Nanoseconds that a call of the program costs.
-    call_ns: u64,
+    costs: RefCell<Costs>,
 }
 
 impl Core {
-    pub fn new(memory: Memory, kernel: &ExtKernel<'_>, nr_tasks: usize, call_ns: u64) -> Core {
+    pub fn new(memory: Memory, kernel: &ExtKernel<'_>, nr_tasks: usize, costs: Costs) -> Core {
         let topology = kernel.topology();
         let n = topology.nr_cpus();
         Core {
@@ -127,7 +127,7 @@ impl Core {
             callbacks: Cell::new(Callbacks::default()),
             kernel: Cell::new(std::ptr::null_mut()),
             nr_cpus: n,
-            call_ns,
+            costs: RefCell::new(costs),
         }
     }
 
@@ -157,11 +157,24 @@ impl Core {
         ask(unsafe { &mut *kernel })
     }
 
-    /// Calls the program, and charges for it.
-    fn charge_call(&self) {
-        if self.call_ns > 0 {
-            self.kernel(|kernel| kernel.takes(self.call_ns));
+    /// Charges the CPU that executes this.
+    fn charge_ns(&self, ns: u64) {
+        if ns > 0 {
+            self.kernel(|kernel| kernel.takes(ns));
         }
+    }
+
+    /// Charges for a call of the program.
+    pub fn charge_call(&self, callback: Callback) {
+        let ns = self.costs.borrow().callback_ns(callback);
+        self.charge_ns(ns);
+    }
+
+    /// Charges for a write to the mask of idle CPUs, where `of` is in it.
+    fn charge_idle_line(&self, of: usize) {
+        let (here, now_ns) = self.kernel(|k| (k.here(), k.now_ns()));
+        let ns = self.costs.borrow_mut().idle_line_ns(here, of, now_ns);
+        self.charge_ns(ns);
     }
 
     pub fn nr_cpus(&self) -> usize {
@@ -236,7 +249,7 @@ impl Core {
         self.state().tasks[task.0 as usize].newborn = true;
         let (at, callbacks) = (self.memory.task(task), self.callbacks.get());
         if let Some(init_task) = callbacks.init_task {
-            self.charge_call();
+            self.charge_call(Callback::InitTask);
             // SAFETY: the program is loaded, and the task is in its memory; so in all calls below.
             let error = unsafe { init_task(at, 1, self.memory.cgroup(cgroup)) };
             if error != 0 {
@@ -247,12 +260,12 @@ impl Core {
         }
         self.memory.put_weight(task, weight);
         if let Some(enable) = callbacks.enable {
-            self.charge_call();
+            self.charge_call(Callback::Enable);
             // SAFETY: as above.
             unsafe { enable(at) };
         }
         if let Some(set_weight) = callbacks.set_weight {
-            self.charge_call();
+            self.charge_call(Callback::Rare);
             // SAFETY: as above.
             unsafe { set_weight(at, weight) };
         }
@@ -274,7 +287,7 @@ impl Core {
     pub fn bind(&self, task: TaskId) {
         self.show_affinity(task);
         if let Some(set_cpumask) = self.callbacks.get().set_cpumask {
-            self.charge_call();
+            self.charge_call(Callback::Rare);
             // SAFETY: as in `fork`.
             unsafe { set_cpumask(self.memory.task(task), self.memory.allowed(task).cast()) };
         }
@@ -299,7 +312,7 @@ impl Core {
             return cpu;
         };
         self.state().may_insert = Some(task);
-        self.charge_call();
+        self.charge_call(Callback::SelectCpu);
         // SAFETY: as in `fork`.
         let cpu = unsafe { select_cpu(self.memory.task(task), prev as i32, wake_flags) };
         self.state().may_insert = None;
@@ -313,6 +326,8 @@ impl Core {
     }
 
     pub fn enqueue(&self, cpu: usize, task: TaskId, woken: bool) {
+        let wake_ns = self.costs.borrow().wake_ns();
+        self.charge_ns(wake_ns);
         self.show(cpu);
         let newborn = std::mem::take(&mut self.state().tasks[task.0 as usize].newborn);
         let enq_flags = if woken && !newborn {
@@ -324,7 +339,7 @@ impl Core {
         self.state().tasks[task.0 as usize].queued = true;
         self.memory.put_queued(task, true);
         if let Some(runnable) = self.callbacks.get().runnable.filter(|_| woken) {
-            self.charge_call();
+            self.charge_call(Callback::Queued);
             // SAFETY: as in `fork`.
             unsafe { runnable(self.memory.task(task), enq_flags) };
         }
@@ -341,7 +356,7 @@ impl Core {
                 return self.put_into(Place::Global, task, enq_flags, false);
             };
             self.state().may_insert = Some(task);
-            self.charge_call();
+            self.charge_call(Callback::Enqueue);
             // SAFETY: as in `fork`.
             unsafe { enqueue(self.memory.task(task), enq_flags) };
             self.state().may_insert = None;
@@ -359,13 +374,15 @@ impl Core {
     pub fn dequeue(&self, cpu: usize, task: TaskId, sleeps: bool) {
         let callbacks = self.callbacks.get();
         let at = self.memory.task(task);
+        let sleep_ns = self.costs.borrow().sleep_ns();
+        self.charge_ns(sleep_ns);
         if let Some(stopping) = callbacks.stopping {
-            self.charge_call();
+            self.charge_call(Callback::Stopping);
             // SAFETY: as in `fork`.
             unsafe { stopping(at, (!sleeps).into()) };
         }
         if let Some(quiescent) = callbacks.quiescent.filter(|_| sleeps) {
-            self.charge_call();
+            self.charge_call(Callback::Queued);
             // SAFETY: as in `fork`.
             unsafe { quiescent(at, flag::DEQ_SLEEP) };
         }
@@ -544,7 +561,7 @@ impl Core {
             let at = prev.map_or(std::ptr::null_mut(), |prev| self.memory.task(prev));
             for turn in 1.. {
                 self.state().dispatched = 0;
-                self.charge_call();
+                self.charge_call(Callback::Dispatch);
                 // SAFETY: as in `fork`; prev is in the program's memory as well, or null.
                 unsafe { dispatch(cpu as i32, at) };
                 self.flush(cpu);
@@ -594,6 +611,8 @@ impl Core {
         let Some(task) = found else { return false };
         self.take_out(task);
         let home = self.kernel(|kernel| kernel.cpu_of(task));
+        let move_ns = self.costs.borrow().move_ns(home, cpu);
+        self.charge_ns(move_ns);
         if home != cpu {
             self.fetch(task, home, cpu);
         }
@@ -605,7 +624,7 @@ impl Core {
         self.take_out(task);
         self.show(cpu);
         if let Some(running) = self.callbacks.get().running {
-            self.charge_call();
+            self.charge_call(Callback::Running);
             // SAFETY: as in `fork`.
             unsafe { running(self.memory.task(task)) };
         }
@@ -625,7 +644,7 @@ impl Core {
 
     pub fn put(&self, cpu: usize, task: TaskId, next: Option<TaskId>, outranked: bool) {
         if let Some(stopping) = self.callbacks.get().stopping {
-            self.charge_call();
+            self.charge_call(Callback::Stopping);
             // SAFETY: as in `fork`.
             unsafe { stopping(self.memory.task(task), 1) };
         }
@@ -642,7 +661,7 @@ impl Core {
     pub fn tick(&self, cpu: usize, task: TaskId) {
         self.show(cpu);
         if let Some(tick) = self.callbacks.get().tick {
-            self.charge_call();
+            self.charge_call(Callback::Tick);
             // SAFETY: as in `fork`.
             unsafe { tick(self.memory.task(task)) };
         }
@@ -655,7 +674,7 @@ impl Core {
     pub fn yields(&self, task: TaskId) {
         match self.callbacks.get().yields {
             Some(yields) => {
-                self.charge_call();
+                self.charge_call(Callback::Rare);
                 // SAFETY: as in `fork`.
                 unsafe { yields(self.memory.task(task), std::ptr::null_mut()) };
             }
@@ -678,10 +697,11 @@ impl Core {
         let callbacks = self.callbacks.get();
         let own = callbacks.update_idle.is_some();
         if !own || callbacks.flags & flag::OPS_KEEP_BUILTIN_IDLE != 0 {
+            self.charge_idle_line(cpu);
             self.kernel(|kernel| self.state().idle.update(kernel.topology(), cpu, idle));
         }
         if let Some(update_idle) = callbacks.update_idle.filter(|_| was != idle) {
-            self.charge_call();
+            self.charge_call(Callback::UpdateIdle);
             // SAFETY: as in `fork`.
             unsafe { update_idle(cpu as i32, idle.into()) };
         }
@@ -820,6 +840,7 @@ impl Core {
     pub fn claim_idle(&self, cpu: i32) -> bool {
         match usize::try_from(cpu) {
             Ok(cpu) if cpu < self.nr_cpus => {
+                self.charge_idle_line(cpu);
                 self.kernel(|kernel| self.state().idle.claim(kernel.topology(), cpu))
             }
             _ => {

@@ -9,6 +9,7 @@ mod abi;
 mod calls;
 mod class;
 mod core;
+mod costs;
 mod dsq;
 mod idle;
 mod maps;

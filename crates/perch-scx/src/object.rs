@@ -31,8 +31,11 @@ pub(crate) struct Object {
     callbacks: FindCallbacks,
     set_uclamp: SetUclamp,
     timer_expired: TimerExpired,
-    /// Its code and its variables; dropped last.
+    /// Its code and its variables.
     library: Library,
+    /// The file that it was loaded from. The dynamic linker takes two files of one name for the same
+    /// one, so the descriptor, which is in the name, is not used again before the object is unloaded.
+    _file: File,
 }
 
 impl Object {
@@ -59,6 +62,7 @@ impl Object {
                 set_uclamp: *library.get(b"scx_set_uclamp\0")?,
                 timer_expired: *library.get(b"scx_timer_expired\0")?,
                 library,
+                _file: file,
             })
         }
     }

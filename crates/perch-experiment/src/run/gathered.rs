@@ -161,7 +161,7 @@ impl<'a> Gathered<'a> {
         let experiment = self.experiment;
         let modes = |arm: &&Arm| ArmModes {
             name: arm.name.clone(),
-            modes: arm.modes.to_string(),
+            modes: arm.words(),
         };
         Report {
             experiment: experiment.name.clone(),

@@ -43,7 +43,10 @@ impl Sched<'_> {
             sync,
             ..Wake::default()
         };
+        let owed_ns = self.cpus[this_cpu].lines.ns;
         let (cpu, examined) = self.select(task, &wake, waker);
+        // What an outside scheduler took is owed already.
+        let outside_ns = self.cpus[this_cpu].lines.ns - owed_ns;
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
@@ -53,7 +56,7 @@ impl Sched<'_> {
         }
         let cost = self.costs.wake_ns(examined) + spin_ns;
         let direct = !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
-        self.send_to(task, cpu, this_cpu, cost, direct);
+        self.send_to(task, cpu, this_cpu, cost + outside_ns, direct);
         cost
     }
 

@@ -10,11 +10,9 @@ use super::event::{Decided, Observed, Placed, RtStep};
 /// Counts since counting began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Wake-ups decided by the policy, forks included.
+    /// Wake-ups decided by the policy or by an outside scheduler, forks included.
     pub wakeups: u64,
-    /// Wake-ups decided by an outside scheduler, forks included; they have no reason.
-    pub placed: u64,
-    /// Those wake-ups that the policy decided, by reason; the index is `Reason as usize`.
+    /// Those wake-ups by reason, but for an outside scheduler's, which has none; the index is `Reason as usize`.
     pub by_reason: Vec<u64>,
     /// CPUs that scans examined.
     pub examined: u64,
@@ -139,7 +137,7 @@ impl Counts {
     }
 
     fn see_placed(&mut self, placed: &Placed) {
-        self.placed += 1;
+        self.wakeups += 1;
         self.see_choice(placed.cpu, placed.from_waker, placed.from_prev, placed.busy);
     }
 

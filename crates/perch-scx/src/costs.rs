@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a program and sched_ext cost: instructions, as counted in deterministic guests, and the cache
+//! line of the mask of idle CPUs (docs/scx.md has the counts).
+
+use perch_sched::hardware::Costs as Hardware;
+
+/// A callback of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callback {
+    SelectCpu,
+    Enqueue,
+    Dispatch,
+    Running,
+    Stopping,
+    Tick,
+    /// `runnable` and `quiescent`.
+    Queued,
+    InitTask,
+    ExitTask,
+    Enable,
+    UpdateIdle,
+    Timer,
+    /// Any other.
+    Rare,
+}
+
+/// Instructions of the program's callbacks, with the kernel's functions that they call, but for the
+/// moves of tasks between queues. A scheduler that was counted has its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    pub select_cpu: u32,
+    pub enqueue: u32,
+    pub dispatch: u32,
+    pub running: u32,
+    pub stopping: u32,
+    pub tick: u32,
+    pub queued: u32,
+    pub init_task: u32,
+    pub exit_task: u32,
+    pub enable: u32,
+    pub update_idle: u32,
+    pub timer: u32,
+    pub rare: u32,
+}
+
+impl Counted {
+    fn of(&self, callback: Callback) -> u32 {
+        match callback {
+            Callback::SelectCpu => self.select_cpu,
+            Callback::Enqueue => self.enqueue,
+            Callback::Dispatch => self.dispatch,
+            Callback::Running => self.running,
+            Callback::Stopping => self.stopping,
+            Callback::Tick => self.tick,
+            Callback::Queued => self.queued,
+            Callback::InitTask => self.init_task,
+            Callback::ExitTask => self.exit_task,
+            Callback::Enable => self.enable,
+            Callback::UpdateIdle => self.update_idle,
+            Callback::Timer => self.timer,
+            Callback::Rare => self.rare,
+        }
+    }
+}
+
+/// Instructions with which the kernel enters a program and leaves it.
+const ENTRY: u32 = 27;
+
+/// Instructions by which sched_ext's own part of a wake-up exceeds the fair class's, and its part of
+/// the way to sleep: half each of what a pinned pipe takes more under perch, less the callbacks.
+const WAKE: u32 = 195;
+const SLEEP: u32 = 195;
+
+/// Instructions by which a callback takes longer that moves a task to its CPU's own queue, where the
+/// task is that CPU's already, and where it is another's; and the lines of the other CPU's queue and
+/// of the task that are fetched then.
+const MOVE: u32 = 575;
+const FETCH: u32 = 2300;
+const FETCHED_LINES: u32 = 8;
+
+/// A cache line that many CPUs write.
+#[derive(Debug, Default)]
+struct Line {
+    owner: usize,
+    free_ns: u64,
+}
+
+/// The costs on one machine.
+pub(crate) struct Costs {
+    hardware: Hardware,
+    counted: Counted,
+    /// The words of 512 CPUs each; the masks of CPUs and of cores move together.
+    idle: Vec<Line>,
+}
+
+impl Costs {
+    pub fn new(hardware: Hardware, counted: Counted, nr_cpus: usize) -> Costs {
+        Costs {
+            hardware,
+            counted,
+            idle: (0..nr_cpus.div_ceil(512))
+                .map(|_| Line::default())
+                .collect(),
+        }
+    }
+
+    fn ns(&self, instructions: u32) -> u64 {
+        self.hardware.instructions_ns(instructions)
+    }
+
+    pub fn callback_ns(&self, callback: Callback) -> u64 {
+        self.ns(self.counted.of(callback) + ENTRY)
+    }
+
+    pub fn wake_ns(&self) -> u64 {
+        self.ns(WAKE)
+    }
+
+    pub fn sleep_ns(&self) -> u64 {
+        self.ns(SLEEP)
+    }
+
+    /// The time of a task's move to a CPU's own queue, from another queue of that CPU or from
+    /// another CPU's.
+    pub fn move_ns(&self, from: usize, to: usize) -> u64 {
+        match from == to {
+            true => self.ns(MOVE),
+            false => self.ns(FETCH) + self.hardware.transfer_ns(FETCHED_LINES, from, to),
+        }
+    }
+
+    /// The time for which `cpu`, which writes the mask of idle CPUs where `of` is in it, waits for its
+    /// line.
+    pub fn idle_line_ns(&mut self, cpu: usize, of: usize, now_ns: u64) -> u64 {
+        let line = &mut self.idle[of / 512];
+        if line.owner == cpu {
+            return 0;
+        }
+        let begin_ns = now_ns.max(line.free_ns);
+        let end_ns = begin_ns + self.hardware.transfer_ns(1, line.owner, cpu);
+        *line = Line {
+            owner: cpu,
+            free_ns: end_ns,
+        };
+        end_ns - now_ns
+    }
+}
