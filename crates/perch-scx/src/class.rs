@@ -8,6 +8,7 @@ use crate::abi::{KernelCalls, flag};
 use crate::calls;
 use crate::core::Core;
 use crate::costs::{Callback, Costs, Counted};
+use crate::faults::Faults;
 use crate::memory::{CgroupShape, Memory};
 use crate::object::{Object, ObjectError};
 
@@ -32,6 +33,7 @@ pub(crate) struct Scheduler {
     object: Object,
     loader: Box<dyn Loader>,
     loaded: Option<Loaded>,
+    faults: Option<u64>,
 }
 
 struct Loaded {
@@ -47,7 +49,14 @@ impl Scheduler {
             object,
             loader,
             loaded: None,
+            faults: None,
         }
+    }
+
+    /// Lets things happen that are rare on a real machine, as the seed says (see [`Faults`]).
+    pub fn with_faults(mut self, seed: u64) -> Scheduler {
+        self.faults = Some(seed);
+        self
     }
 
     fn core(&self) -> &Core {
@@ -93,7 +102,8 @@ impl ExtClass for Scheduler {
         let memory = Memory::new(self.object.layout(), nr_tasks, nr_cpus, &cgroups);
         let hardware = perch_sched::hardware::Costs::new(setup.machine);
         let costs = Costs::new(hardware, self.loader.counted(), nr_cpus);
-        let core = Box::new(Core::new(memory, kernel, nr_tasks, costs));
+        let faults = self.faults.map(Faults::new);
+        let core = Box::new(Core::new(memory, kernel, nr_tasks, costs, faults));
         let calls = Box::new(calls::table(&core, nr_cpus));
         // SAFETY: both are boxed and live as long as the object is called.
         unsafe { self.object.bind(&*calls) };
@@ -253,6 +263,10 @@ impl ExtClass for Scheduler {
                 self.object.timer_expired(timer);
             }
         });
+    }
+
+    fn waiting(&self) -> Vec<TaskId> {
+        self.core().waiting()
     }
 
     fn ended(&self) -> Option<&str> {

@@ -15,6 +15,7 @@ use perch_sched::ExtKernel;
 use crate::abi::{Callbacks, flag};
 use crate::costs::{Callback, Costs};
 use crate::dsq::Dsq;
+use crate::faults::Faults;
 use crate::idle::IdleMasks;
 use crate::maps::Maps;
 use crate::memory::Memory;
@@ -96,10 +97,17 @@ pub(crate) struct Core {
     kernel: Cell<*mut ExtKernel<'static>>,
     nr_cpus: usize,
     costs: RefCell<Costs>,
+    faults: RefCell<Option<Faults>>,
 }
 
 impl Core {
-    pub fn new(memory: Memory, kernel: &ExtKernel<'_>, nr_tasks: usize, costs: Costs) -> Core {
+    pub fn new(
+        memory: Memory,
+        kernel: &ExtKernel<'_>,
+        nr_tasks: usize,
+        costs: Costs,
+        faults: Option<Faults>,
+    ) -> Core {
         let topology = kernel.topology();
         let n = topology.nr_cpus();
         Core {
@@ -128,6 +136,7 @@ impl Core {
             kernel: Cell::new(std::ptr::null_mut()),
             nr_cpus: n,
             costs: RefCell::new(costs),
+            faults: RefCell::new(faults),
         }
     }
 
@@ -227,6 +236,25 @@ impl Core {
         let now_ns = self.now_ns();
         self.state().tasks[task.0 as usize].runnable_since_ns = now_ns;
         self.memory.put_runnable_at(task, now_ns / NS_PER_JIFFY);
+    }
+
+    /// The tasks that wait, once for each queue that they are in, and for the program's hands.
+    pub fn waiting(&self) -> Vec<TaskId> {
+        let state = self.look();
+        let users = state.users.iter().flatten();
+        let queues = state.locals.iter().chain([&state.global]).chain(users);
+        let mut waiting: Vec<TaskId> = queues.flat_map(|q| q.iter().map(|e| e.task)).collect();
+        let tasks = (0..).map(TaskId).zip(&state.tasks);
+        waiting.extend(
+            tasks
+                .filter(|(_, task)| task.with_program)
+                .map(|(id, _)| id),
+        );
+        waiting
+    }
+
+    fn late_ns(&self) -> u64 {
+        self.faults.borrow_mut().as_mut().map_or(0, Faults::late_ns)
     }
 
     /// Brings what the program sees of a CPU's queue up to date.
@@ -575,7 +603,7 @@ impl Core {
                     break;
                 }
                 if turn == Core::DISPATCH_LOOPS {
-                    self.kernel(|kernel| kernel.kick(cpu));
+                    self.kernel(|kernel| kernel.kick(cpu, 0));
                     break;
                 }
             }
@@ -841,6 +869,14 @@ impl Core {
         match usize::try_from(cpu) {
             Ok(cpu) if cpu < self.nr_cpus => {
                 self.charge_idle_line(cpu);
+                if self
+                    .faults
+                    .borrow_mut()
+                    .as_mut()
+                    .is_some_and(Faults::loses_claim)
+                {
+                    return false;
+                }
                 self.kernel(|kernel| self.state().idle.claim(kernel.topology(), cpu))
             }
             _ => {
@@ -861,7 +897,8 @@ impl Core {
         if let Some(current) = current.filter(|_| flags & flag::KICK_PREEMPT != 0 && runs_ext) {
             self.memory.put_slice(current, 0);
         }
-        self.kernel(|kernel| kernel.kick(cpu));
+        let late_ns = self.late_ns();
+        self.kernel(|kernel| kernel.kick(cpu, late_ns));
     }
 
     pub fn reenqueue_local(&self) -> u32 {
@@ -983,6 +1020,7 @@ impl Core {
     }
 
     pub fn start_timer(&self, timer: usize, at_ns: u64) {
+        let at_ns = at_ns + self.late_ns();
         let mut state = self.state();
         let known = state.timers.iter().position(|&(at, _)| at == timer);
         let key = known.unwrap_or(state.timers.len());

@@ -11,6 +11,7 @@ mod class;
 mod core;
 mod costs;
 mod dsq;
+mod faults;
 mod idle;
 mod maps;
 mod memory;
@@ -18,4 +19,4 @@ mod object;
 mod perch;
 
 pub use object::ObjectError;
-pub use perch::{PerchError, live, perch};
+pub use perch::{PerchError, live, live_with_faults, perch};

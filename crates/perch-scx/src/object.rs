@@ -22,6 +22,9 @@ pub enum ObjectError {
     /// It has no table of callbacks of this name.
     #[error("the scheduler has no struct sched_ext_ops {0}")]
     Ops(String),
+    /// A variable cannot be set to what the scheduler's description says.
+    #[error("{0} of the scheduler: {1}")]
+    Set(String, String),
 }
 
 /// A copy of a scheduler, with global variables of its own.
@@ -80,11 +83,16 @@ impl Object {
         unsafe { (self.bind)(calls) }
     }
 
+    /// The callbacks of this table; without a name, of the first.
     pub fn callbacks(&self, ops: &str) -> Result<Callbacks, ObjectError> {
         let name = CString::new(ops).map_err(|_| ObjectError::Ops(ops.to_string()))?;
         let mut callbacks = Callbacks::default();
-        // SAFETY: both are valid for the call.
-        match unsafe { (self.callbacks)(name.as_ptr(), &mut callbacks) } {
+        let name = match ops {
+            "" => std::ptr::null(),
+            _ => name.as_ptr(),
+        };
+        // SAFETY: both are valid for the call, or null as the function takes it.
+        match unsafe { (self.callbacks)(name, &mut callbacks) } {
             0 => Ok(callbacks),
             _ => Err(ObjectError::Ops(ops.to_string())),
         }
@@ -95,6 +103,17 @@ impl Object {
         // SAFETY: only the address is taken.
         let symbol = unsafe { self.library.get::<*mut c_void>(name.as_bytes())? };
         Ok(*symbol)
+    }
+
+    /// Runs a program that takes a pointer to its arguments, at an address that
+    /// [`Object::variable`] returned; returns what it returns.
+    pub fn call(&self, program: *mut c_void, arguments: *mut c_void) -> i32 {
+        // SAFETY: the description names a program of this type, and the caller's memory is longer
+        // than the arguments.
+        unsafe {
+            let program: unsafe extern "C" fn(*mut c_void) -> i32 = std::mem::transmute(program);
+            program(arguments)
+        }
     }
 
     pub fn set_uclamp(&self, task: *mut c_void, min: u32, max: u32) {

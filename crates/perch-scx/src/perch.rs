@@ -64,6 +64,23 @@ pub fn live(set: &str) -> Result<Outside, SettingsError> {
     Ok(Outside::new(format!("live:{set}"), make))
 }
 
+/// Returns perch as [`live`] does, on a machine where claims of idle CPUs are lost and interrupts and
+/// timers are late, as the seed says.
+///
+/// # Errors
+/// As `perch run` refuses the settings.
+pub fn live_with_faults(set: &str, seed: u64) -> Result<Outside, SettingsError> {
+    let mut settings = Settings::default();
+    if !set.is_empty() {
+        settings.set(set)?;
+    }
+    let make = move |machine: &Machine, topology: &Arc<Topology>| {
+        let scheduler = scheduler(machine, topology, &settings).map_err(|e| e.to_string())?;
+        Ok(Box::new(scheduler.with_faults(seed)) as Box<dyn ExtClass>)
+    };
+    Ok(Outside::new(format!("live:{set} with faults {seed}"), make))
+}
+
 /// Returns perch as `perch run` would load it on `machine`, for a simulated kernel.
 ///
 /// # Errors
@@ -73,6 +90,14 @@ pub fn perch(
     topology: &Arc<Topology>,
     settings: &Settings,
 ) -> Result<Box<dyn ExtClass>, PerchError> {
+    Ok(Box::new(scheduler(machine, topology, settings)?))
+}
+
+fn scheduler(
+    machine: &Machine,
+    topology: &Arc<Topology>,
+    settings: &Settings,
+) -> Result<Scheduler, PerchError> {
     let object = Object::load(OBJECT)?;
     // The first plan tells how long the image is.
     let len = Plan::simulated(0, machine, topology, settings)?
@@ -90,7 +115,7 @@ pub fn perch(
         plan,
         _arena: arena,
     };
-    Ok(Box::new(Scheduler::new(object, Box::new(loader))))
+    Ok(Scheduler::new(object, Box::new(loader)))
 }
 
 #[derive(Clone, Copy)]

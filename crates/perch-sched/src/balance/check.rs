@@ -24,7 +24,8 @@ impl Sched<'_> {
         let crowded = self.balance.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
         hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
         hold!(
-            !crowded || self.is_overloaded(),
+            // Nobody reads the flag where the balancer does not run.
+            !crowded || self.is_overloaded() || self.rq.has_ext(),
             "crowded, but the machine is not overloaded"
         );
         Ok(())

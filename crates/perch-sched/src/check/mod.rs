@@ -63,6 +63,7 @@ impl Auditor {
             );
             sched.rq.check_queues(&sched.host)?;
             sched.rq.check_averages()?;
+            sched.rq.check_ext()?;
             sched.check_groups()?;
             sched.rq.check_rt(&|cpu| sched.inbox(cpu).is_told())?;
             sched.check_caches()
@@ -99,6 +100,8 @@ impl Sched<'_> {
         }
         let waiting = self.rq.fair_waiting();
         waiting.for_each(|t| places[t][0] += 1);
+        let waiting = self.rq.ext_waiting();
+        waiting.into_iter().for_each(|t| places[t][0] += 1);
         for (id, t) in self.rq.tasks() {
             let at = &places[id];
             let delayed = self.rq.is_delayed(id);
@@ -135,7 +138,9 @@ impl Sched<'_> {
                 t.life()
             );
             hold!(
-                !self.rq.on_queue(id) || self.rq.is_attached(id) == self.rq.is_balanced(id),
+                self.rq.has_ext()
+                    || !self.rq.on_queue(id)
+                    || self.rq.is_attached(id) == self.rq.is_balanced(id),
                 "task {id} is queued but not attached"
             );
         }
@@ -176,7 +181,7 @@ impl Sched<'_> {
             inbox.tasks()
         );
         hold!(
-            inbox.is_told() || nr == 0 || current.is_some(),
+            inbox.is_told() || nr == self.rq.nr_ext(cpu) || current.is_some(),
             "idles with {nr} queued"
         );
         hold!(

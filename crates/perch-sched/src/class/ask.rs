@@ -30,7 +30,7 @@ impl RunQueues {
     pub(super) fn rank_running(&self, cpu: usize) -> Rank {
         if self.runs_rt(cpu) {
             Rank::Rt
-        } else if self.runs_ext(cpu) {
+        } else if self.has_ext() {
             Rank::Ext
         } else {
             Rank::Fair

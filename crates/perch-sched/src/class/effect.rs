@@ -21,8 +21,9 @@ pub(crate) enum Effect {
     Paid(TaskId, usize),
     /// This CPU was asked to reschedule.
     Rescheduled(usize),
-    /// This CPU is to be asked to reschedule once the CPU that executes the operation has done it.
-    Kicked(usize),
+    /// This CPU is to be asked to reschedule once the CPU that executes the operation has done it,
+    /// and so many nanoseconds later.
+    Kicked(usize, u64),
     /// A waiting task of the extensible class has moved to another CPU's queue.
     Fetched {
         task: TaskId,

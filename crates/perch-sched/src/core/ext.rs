@@ -41,16 +41,20 @@ impl Sched<'_> {
         }
     }
 
-    /// Has `cpu` reschedule at its next interrupt, and sends it one.
-    pub(super) fn kick(&mut self, cpu: usize) {
+    /// Has `cpu` reschedule at its next interrupt, and sends it one in `after_ns` nanoseconds.
+    pub(super) fn kick(&mut self, cpu: usize, after_ns: u64) {
         self.cpus[cpu].inbox.kick();
-        self.send_ipi(cpu, self.acting(), 0);
+        self.send_ipi(cpu, self.acting(), after_ns);
     }
 
     /// A waiting task was brought to the queue of another CPU.
     pub(super) fn note_fetched(&mut self, task: TaskId, from: usize, to: usize) {
         self.publish(from);
         self.publish(to);
+        self.host.set_idle(to, false);
+        if self.rq.idleness(from).is_idle() && self.leaves_for_ns(from) == 0 {
+            self.count_as_idle(from);
+        }
         let distance = self.costs.distance(from, to);
         self.happened(Observed::Balanced {
             task,

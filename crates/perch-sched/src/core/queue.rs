@@ -149,7 +149,7 @@ impl Sched<'_> {
                 Effect::Overloaded(cpu) => self.happened(Observed::RtOverloaded { cpu }),
                 Effect::Looked(cpu, loads) => self.happened(Observed::RtLooked { cpu, loads }),
                 Effect::Rescheduled(cpu) => self.tell_resched(cpu),
-                Effect::Kicked(cpu) => self.kick(cpu),
+                Effect::Kicked(cpu, late_ns) => self.kick(cpu, late_ns),
                 Effect::Fetched { task, from, to } => self.note_fetched(task, from, to),
                 Effect::Took(ns) => self.owe(here, ns),
                 Effect::Timer { at_ns, key } => self.at(at_ns, kind::EXT, here as u32, key),

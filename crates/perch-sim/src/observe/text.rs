@@ -38,6 +38,11 @@ impl Observer for Text<'_> {
                     d.verdict.examined
                 )
             }
+            Observed::Placed(p) => writeln!(
+                self.out,
+                "{now_ns} task={} waker={} prev={} cpu={} outside",
+                p.task, p.this_cpu, p.prev_cpu, p.cpu
+            ),
             Observed::RtMoved(m) => writeln!(
                 self.out,
                 "{now_ns} task={} waker={} prev={} cpu={} rt={}",

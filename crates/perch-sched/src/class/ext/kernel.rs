@@ -102,9 +102,9 @@ impl ExtKernel<'_> {
     }
 
     /// Has `cpu` reschedule as soon as this CPU has left the scheduler's function
-    /// (`kick_cpus_irq_work`).
-    pub fn kick(&mut self, cpu: usize) {
-        self.rq.effects.push(Effect::Kicked(cpu));
+    /// (`kick_cpus_irq_work`), and `late_ns` nanoseconds later.
+    pub fn kick(&mut self, cpu: usize, late_ns: u64) {
+        self.rq.effects.push(Effect::Kicked(cpu, late_ns));
     }
 
     /// Moves a waiting task to the queue of another CPU, which the task may use.

@@ -12,8 +12,10 @@ mod turn;
 pub use kernel::ExtKernel;
 
 use crate::class::RunQueues;
+use crate::core::Life;
 use crate::id::TaskId;
 use crate::setup::Setup;
+use crate::{Violation, hold};
 
 /// A waking task's way to its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,9 @@ pub trait ExtClass {
     /// A timer has expired that was started with this key.
     fn timer(&mut self, kernel: &mut ExtKernel<'_>, key: u64);
 
+    /// Returns the tasks that wait, once for each place in which the scheduler has them; for checks.
+    fn waiting(&self) -> Vec<TaskId>;
+
     /// The reason for which the scheduler gave up or was thrown out, once there is one.
     fn ended(&self) -> Option<&str>;
 }
@@ -152,6 +157,37 @@ impl RunQueues {
     /// See [`ExtClass::ended`].
     pub(crate) fn ext_ended(&self) -> Option<&str> {
         self.ext.class.as_ref()?.ended()
+    }
+
+    /// See [`ExtClass::waiting`].
+    pub(crate) fn ext_waiting(&self) -> Vec<TaskId> {
+        self.ext
+            .class
+            .as_ref()
+            .map_or_else(Vec::new, |ext| ext.waiting())
+    }
+
+    /// Checks that the numbers of tasks on the CPUs' queues are right.
+    pub(crate) fn check_ext(&self) -> Result<(), Violation> {
+        if !self.has_ext() {
+            return Ok(());
+        }
+        let mut nrs = vec![0; self.cpus.len()];
+        for (id, task) in self.tasks.named() {
+            if !self.is_rt(id) && matches!(task.life, Life::Queued | Life::Running) {
+                nrs[task.cpu] += 1;
+            }
+        }
+        for (cpu, nr) in nrs.into_iter().enumerate() {
+            let queue = &self.cpus[cpu].ext;
+            hold!(queue.nr == nr, "cpu {cpu}: {} tasks, not {nr}", queue.nr);
+            hold!(
+                queue.picked.is_none(),
+                "cpu {cpu}: {:?} was picked and does not run",
+                queue.picked
+            );
+        }
+        Ok(())
     }
 
     /// Returns the number of runnable tasks of the class on the queue of `cpu`.

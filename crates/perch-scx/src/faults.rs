@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Events that are rare on a real machine, brought about from a seed: another CPU was faster to claim
+//! an idle one, an interrupt or a timer is late.
+
+use perch_engine::Random;
+
+pub(crate) struct Faults(Random);
+
+/// One of so many claims is lost.
+const LOST: u64 = 8;
+/// One of so many interrupts and timers is late, by so many nanoseconds at the most.
+const LATE: u64 = 4;
+const LATE_NS: u64 = 200_000;
+
+impl Faults {
+    pub fn new(seed: u64) -> Faults {
+        Faults(Random::new(seed, 0))
+    }
+
+    /// Another CPU claims the idle CPU at the same moment. It leaves it alone afterwards, so the
+    /// CPU stays in the mask.
+    pub fn loses_claim(&mut self) -> bool {
+        self.0.below(LOST) == 0
+    }
+
+    pub fn late_ns(&mut self) -> u64 {
+        match self.0.below(LATE) {
+            0 => self.0.below(LATE_NS),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! No task is lost, no wake-up is lost, and no CPU idles for long beside a task that it could run,
+//! also where claims are lost and interrupts are late.
+
+use perch_policy::{Era, Modes, Policy};
+use perch_scx::{live, live_with_faults};
+use perch_sim::Scenario;
+use proptest::prelude::*;
+
+use crate::common::{MS, checked, config, traced};
+use crate::load::random;
+
+/// The settings of a seed; the first are the defaults.
+fn settings(seed: u64) -> &'static str {
+    [
+        "",
+        "cluster=off,cache=off,capacity=off",
+        "cluster=posted,cache=posted",
+        "cache=upstream",
+    ][(seed >> 33) as usize % 4]
+}
+
+/// The seed's machine and load under perch.
+fn scenario(seed: u64, max_cpus: usize, faults: bool) -> Scenario {
+    let set = settings(seed);
+    let scheduler = match faults {
+        true => live_with_faults(set, seed),
+        false => live(set),
+    };
+    Scenario {
+        policy: Policy::new(Era::V7_2, Modes::default()),
+        scheduler: Some(scheduler.expect("settings that exist")),
+        ..random(seed, max_cpus)
+    }
+}
+
+/// How long a CPU may idle while a task waits that could run there: a few turns of the timer, which
+/// comes every 4 ms, and what a fault adds.
+const IDLE_MOST_NS: u64 = 16 * MS;
+
+/// The longest time for which a CPU idled while, at every look, some task waited that may run there.
+fn idle_while_waiting(scenario: &Scenario) -> u64 {
+    let (mut since, mut longest) = (vec![None; scenario.machine.cpus.len()], 0);
+    checked(scenario, MS / 2, |now| {
+        for (cpu, since) in since.iter_mut().enumerate() {
+            let tasks = now.tasks.iter().zip(&scenario.workload.tasks);
+            let waits = tasks
+                .into_iter()
+                .any(|(t, spec)| t.waiting && spec.allowed.contains(cpu));
+            if now.cpus[cpu].current.is_none() && waits {
+                let since = *since.get_or_insert(now.now_ns);
+                longest = longest.max(now.now_ns - since);
+            } else {
+                *since = None;
+            }
+        }
+    });
+    longest
+}
+
+proptest! {
+    #![proptest_config(config(40))]
+
+    #[test]
+    fn the_books_hold_after_every_event(seed in any::<u64>().no_shrink()) {
+        checked(&scenario(seed, 12, false), 0, |_| {});
+    }
+
+    #[test]
+    fn the_books_hold_with_faults(seed in any::<u64>().no_shrink()) {
+        checked(&scenario(seed, 12, true), 0, |_| {});
+    }
+
+    #[test]
+    fn no_cpu_idles_for_long_beside_a_waiting_task(seed in any::<u64>().no_shrink()) {
+        let scenario = Scenario { measure_ns: 60 * MS, ..scenario(seed, 24, seed & 1 != 0) };
+        let longest = idle_while_waiting(&scenario);
+        prop_assert!(longest <= IDLE_MOST_NS, "{} ns", longest);
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_trace(seed in any::<u64>().no_shrink()) {
+        let scenario = scenario(seed, 24, true);
+        prop_assert_eq!(traced(&scenario), traced(&scenario));
+    }
+}
