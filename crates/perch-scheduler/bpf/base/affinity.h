@@ -25,6 +25,21 @@ static inline perch_u64 allowed_at(const struct task_struct *p, perch_u32 cpu)
 	return *at;
 }
 
+/* The CPU's widest domain, which is the whole machine; PERCH_NONE if it has no domain. */
+static __attribute__((noinline)) perch_u32 widest_set(perch_u32 cpu)
+{
+	perch_u32 level, widest = PERCH_NONE;
+
+	for (level = another_zero(); can_loop; level++) {
+		perch_u32 sd = perch_host_domain(0, cpu, level);
+
+		if (sd == PERCH_NONE)
+			break;
+		widest = perch_host_domain_set(0, sd);
+	}
+	return widest;
+}
+
 /*
  * The first idle CPU of a set that the task with this affinity mask may use;
  * PERCH_NONE without one.

@@ -76,6 +76,8 @@ static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64
  * CPU made the timer wake an idle CPU 250 times a second for nothing.
  */
 #define PERCH_STUCK_TURNS 25
+/* Likewise where some task may move, but not to a CPU that idles now. */
+#define PERCH_BUSY_TURNS 2
 
 /* Queues the task behind those that the CPU already has. */
 static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)

@@ -66,6 +66,38 @@ static inline void set_clock(perch_u32 cpu, perch_u64 clock)
 }
 
 /*
+ * A CPU found no task in the queue that it may run. If another CPU idles that
+ * may run one, that CPU is called; else thieves leave the queue alone for a
+ * while, and longer if no task there may run elsewhere at all.
+ */
+static __attribute__((noinline)) void leave_to_others(perch_u32 cpu, perch_u32 from)
+{
+	perch_u32 turns = PERCH_STUCK_TURNS, to = PERCH_NONE, widest = widest_set(cpu);
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (p->nr_cpus_allowed == 1)
+				continue;
+			turns = PERCH_BUSY_TURNS;
+			if (widest != PERCH_NONE)
+				to = idle_in_set(allowed_at(p, cpu), widest);
+			if (to != PERCH_NONE)
+				break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	if (to != PERCH_NONE && has_place(to)) {
+		turns = 0;
+		cpu_state(to)->pull_from = from;
+		scx_bpf_kick_cpu(to, SCX_KICK_IDLE);
+		count(to, PERCH_EV_KICKED);
+	}
+	cpu_state(from)->stuck = turns;
+}
+
+/*
  * The CPU has nothing to run: it takes the first task of the queue that was
  * served longest ago, from the nearest domain that has one, and with it the
  * other CPU's clock, so that the task's virtual time keeps its meaning. Another
@@ -95,7 +127,10 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 			continue;
 		}
 		if (!move_to_local(other)) {
-			cpu_state(other)->stuck = PERCH_STUCK_TURNS;
+			leave_to_others(cpu, other);
+			/* An idle CPU was called for it: this one looks no further. */
+			if (!cpu_state(other)->stuck)
+				return false;
 			continue;
 		}
 		set_clock(cpu, cpu_state(other)->clock);
@@ -147,7 +182,10 @@ static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 		return;
 	if (!found)
 		found = pull_one(cpu, from, PERCH_NONE);
-	cpu_state(from)->stuck = found ? 0 : PERCH_STUCK_TURNS;
+	if (found)
+		cpu_state(from)->stuck = 0;
+	else
+		leave_to_others(cpu, from);
 }
 
 #endif

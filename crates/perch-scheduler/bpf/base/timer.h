@@ -7,6 +7,7 @@
 #ifndef PERCH_TIMER_H
 #define PERCH_TIMER_H
 
+#include "base/affinity.h"
 #include "base/queue.h"
 
 struct turn {
@@ -156,18 +157,10 @@ static __attribute__((noinline)) void update_llcs(bool some_idle)
 	}
 }
 
-/* The widest domain of CPU 0: the whole machine. */
 static __attribute__((noinline)) void level_machine(void)
 {
-	perch_u32 level, widest = PERCH_NONE;
+	perch_u32 widest = widest_set(0);
 
-	for (level = another_zero(); can_loop; level++) {
-		perch_u32 sd = perch_host_domain(0, 0, level);
-
-		if (sd == PERCH_NONE)
-			break;
-		widest = perch_host_domain_set(0, sd);
-	}
 	if (widest != PERCH_NONE)
 		level_queues(widest);
 }
