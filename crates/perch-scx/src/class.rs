@@ -265,6 +265,11 @@ impl ExtClass for Scheduler {
         });
     }
 
+    fn queues_wakeups(&self) -> bool {
+        let flags = self.core().callbacks.get().flags;
+        flags & flag::OPS_ALLOW_QUEUED_WAKEUP != 0
+    }
+
     fn waiting(&self) -> Vec<TaskId> {
         self.core().waiting()
     }

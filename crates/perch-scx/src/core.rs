@@ -7,7 +7,6 @@
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::HashMap;
-use std::ffi::CString;
 
 use perch_engine::{Random, TaskId};
 use perch_sched::ExtKernel;
@@ -212,18 +211,6 @@ impl Core {
             state.ended = Some(reason);
         }
     }
-
-    /// Tells the program that it was thrown out.
-    pub fn tell_end(&self) {
-        let Some(exit) = self.callbacks.get().exit else {
-            return;
-        };
-        let reason = self.look().ended.clone().unwrap_or_default();
-        let text = CString::new(reason.replace('\0', " ")).unwrap_or_default();
-        // SCX_EXIT_ERROR.
-        // SAFETY: the program is loaded, and both strings outlive the call.
-        unsafe { exit(1024, 0, c"runtime error".as_ptr(), text.as_ptr()) };
-    }
 }
 
 /// Tasks.
@@ -302,10 +289,12 @@ impl Core {
     pub fn exit(&self, task: TaskId) {
         let (at, callbacks) = (self.memory.task(task), self.callbacks.get());
         if let Some(disable) = callbacks.disable {
+            self.charge_call(Callback::Rare);
             // SAFETY: as in `fork`.
             unsafe { disable(at) };
         }
         if let Some(exit_task) = callbacks.exit_task {
+            self.charge_call(Callback::ExitTask);
             // SAFETY: as in `fork`.
             unsafe { exit_task(at) };
         }
@@ -422,7 +411,7 @@ impl Core {
 
 /// Queues: `dispatch_enqueue()`, `direct_dispatch()` and what they lead to.
 impl Core {
-    fn queue<'s>(state: &'s mut State, place: Place) -> &'s mut Dsq {
+    fn queue(state: &mut State, place: Place) -> &mut Dsq {
         match place {
             Place::Local(cpu) => &mut state.locals[cpu],
             Place::Global => &mut state.global,

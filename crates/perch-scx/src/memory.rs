@@ -225,14 +225,6 @@ impl Memory {
         self.tasks.put(at, l.cgroups, self.sets.at(cgroup));
     }
 
-    pub fn put_comm(&self, task: TaskId, name: &str) {
-        let mut comm = [0_u8; 16];
-        for (to, from) in comm.iter_mut().take(15).zip(name.bytes()) {
-            *to = from;
-        }
-        self.tasks.put(task.0 as usize, self.layout.comm, comm);
-    }
-
     /// Writes a task's affinity; `words` must stay where they are.
     pub fn put_allowed(&self, task: TaskId, words: *const u64, weight: u32) {
         let (l, at) = (&self.layout, task.0 as usize);

@@ -27,9 +27,10 @@ impl Sched<'_> {
         if self.rq.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
+        let listed = self.rq.may_queue_wakeup(task);
         let mut spin_ns = 0;
         if self.is_left_by(prev, task) {
-            if this_cpu != prev && self.rules.idle_by_wake_list {
+            if this_cpu != prev && self.rules.idle_by_wake_list && listed {
                 return self.wake_leaver(task, this_cpu, waker);
             }
             // Earlier wakers wait until the CPU has switched. An interrupt there comes afterwards.
@@ -55,7 +56,7 @@ impl Sched<'_> {
             self.rq.assign(task, cpu);
         }
         let cost = self.costs.wake_ns(examined) + spin_ns;
-        let direct = !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
+        let direct = !listed || !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
         self.send_to(task, cpu, this_cpu, cost + outside_ns, direct);
         cost
     }

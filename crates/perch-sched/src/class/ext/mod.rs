@@ -100,6 +100,10 @@ pub trait ExtClass {
     /// A timer has expired that was started with this key.
     fn timer(&mut self, kernel: &mut ExtKernel<'_>, key: u64);
 
+    /// Returns whether a task may be left on its CPU's list of wake-ups for that CPU to enqueue;
+    /// otherwise the waker enqueues it, wherever that is.
+    fn queues_wakeups(&self) -> bool;
+
     /// Returns the tasks that wait, once for each place in which the scheduler has them; for checks.
     fn waiting(&self) -> Vec<TaskId>;
 
@@ -126,6 +130,8 @@ pub(crate) struct ExtState {
     /// Taken out while it is asked.
     class: Option<Box<dyn ExtClass>>,
     loaded: bool,
+    /// See [`ExtClass::queues_wakeups`].
+    enqueues_itself: bool,
     /// The CPU that executes kernel code at this moment.
     here: usize,
 }
@@ -139,7 +145,9 @@ impl RunQueues {
     ) -> Result<(), String> {
         self.ext.loaded = true;
         self.ext.class = Some(class);
-        self.ask_ext(0, |ext, kernel| ext.load(kernel, setup))
+        self.ask_ext(0, |ext, kernel| ext.load(kernel, setup))?;
+        self.ext.enqueues_itself = self.ask_ext(0, |ext, _| !ext.queues_wakeups());
+        Ok(())
     }
 
     /// Returns whether there is such a scheduler.
@@ -157,6 +165,12 @@ impl RunQueues {
     /// See [`ExtClass::ended`].
     pub(crate) fn ext_ended(&self) -> Option<&str> {
         self.ext.class.as_ref()?.ended()
+    }
+
+    /// Returns whether `task` may be left on its CPU's list of wake-ups.
+    #[inline]
+    pub(crate) fn may_queue_wakeup(&self, task: TaskId) -> bool {
+        !self.ext.enqueues_itself || self.is_rt(task)
     }
 
     /// See [`ExtClass::waiting`].
