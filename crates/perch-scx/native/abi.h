@@ -77,6 +77,24 @@ struct scx_kernel {
 	scx_s32 (*storage_delete)(void *of, const void *map, const void *owner);
 
 	scx_s32 (*timer_start)(void *of, void *timer, scx_u64 ns, scx_u64 flags);
+
+	/* What other schedulers than perch call: */
+	scx_s32 (*timer_cancel)(void *of, void *timer); /* 1: it was started */
+	/* Where the value of a map begins that holds this address, and its key of up to 64 bytes. */
+	void *(*map_key)(void *of, const void *map, const void *at, void *key);
+	void *(*task_of_pid)(void *of, scx_s32 pid);
+	void *(*cgroup_of_id)(void *of, scx_u64 id);
+	scx_u32 (*nr_nodes)(void *of);
+	scx_s32 (*cpu_node)(void *of, scx_s32 cpu);
+	scx_u32 (*cpu_capacity)(void *of, scx_s32 cpu); /* 0 to 1024 */
+	scx_u32 (*dispatch_slots)(void *of);
+	void (*dispatch_cancel)(void *of);
+	/* A mask of the program's own is freed when as many have let go of it as hold it. */
+	void *(*mask_create)(void *of);
+	void (*mask_hold)(void *of, void *mask, scx_s32 more);
+	const void *(*mask_of_all)(void *of);
+	const void *(*idle_mask_of_node)(void *of, scx_u8 of_cores, scx_s32 node);
+	scx_s32 (*pick_idle_cpu_node)(void *of, const void *cpumask, scx_s32 node, scx_u64 flags);
 };
 
 /* The callbacks of a struct sched_ext_ops; null: it has none. */
@@ -125,6 +143,9 @@ struct scx_layout {
 	scx_u32 kn, level, ancestors;
 	/* struct kernfs_node, struct css_set */
 	scx_u32 kn_name, kn_id, dfl_cgrp;
+	/* What perch's own structures lack: struct task_struct, and the sizes of others */
+	scx_u32 mm, group_leader, real_parent, parent, prio, normal_prio;
+	scx_u32 mm_size, cpumask_size;
 };
 
 /* What a shared object exports. */

@@ -16,7 +16,18 @@
 /* From here on constants are constant again: the program is over (native.h). */
 #undef const
 
+/* The address asks bpf_per_cpu_ptr() for the run queues, which are the kernel's. */
+struct rq runqueues;
+
 #define SCX_AT(type, member) __builtin_offsetof(struct type, member)
+/* Of what only the kernel's whole structures have. */
+#ifdef SCX_WHOLE_OPS
+#define SCX_WHOLE_AT SCX_AT
+#define SCX_WHOLE_SIZE(type) sizeof(struct type)
+#else
+#define SCX_WHOLE_AT(type, member) ~0u
+#define SCX_WHOLE_SIZE(type) 0
+#endif
 
 const struct scx_layout scx_layout = {
 	.task_size = sizeof(struct task_struct),
@@ -50,6 +61,14 @@ const struct scx_layout scx_layout = {
 	.kn_name = SCX_AT(kernfs_node, name),
 	.kn_id = SCX_AT(kernfs_node, id),
 	.dfl_cgrp = SCX_AT(css_set, dfl_cgrp),
+	.mm = SCX_WHOLE_AT(task_struct, mm),
+	.group_leader = SCX_WHOLE_AT(task_struct, group_leader),
+	.real_parent = SCX_WHOLE_AT(task_struct, real_parent),
+	.parent = SCX_WHOLE_AT(task_struct, parent),
+	.prio = SCX_WHOLE_AT(task_struct, prio),
+	.normal_prio = SCX_WHOLE_AT(task_struct, normal_prio),
+	.mm_size = SCX_WHOLE_SIZE(mm_struct),
+	.cpumask_size = SCX_WHOLE_SIZE(cpumask),
 };
 
 void scx_set_uclamp(void *task, scx_u32 min, scx_u32 max)

@@ -118,14 +118,24 @@ long scx_timer_start(void *timer, scx_u64 ns, scx_u64 flags)
 	return scx_kernel->timer_start(scx_kernel->of, timer, ns, flags);
 }
 
-/* Maps with a timer have one value here, whose key is 0 and which begins with the timer. */
+long scx_timer_cancel(void *timer)
+{
+	struct scx_timer *t = timer;
+
+	if (!t->map)
+		return -22; /* -EINVAL */
+	return scx_kernel->timer_cancel(scx_kernel->of, timer);
+}
+
+/* The callback gets the value that holds the timer, and its key. */
 void scx_timer_expired(void *timer)
 {
 	struct scx_timer *t = timer;
-	int (*callback)(void *map, int *key, void *value) = t->callback;
-	int key = 0;
+	int (*callback)(void *map, void *key, void *value) = t->callback;
+	scx_u64 key[8] = {};
+	void *value = scx_kernel->map_key(scx_kernel->of, t->map, timer, key);
 
-	callback(t->map, &key, timer);
+	callback(t->map, key, value ? value : timer);
 }
 
 /*

@@ -15,6 +15,7 @@ long scx_read_string(void *to, scx_u32 size, const void *from);
 long scx_timer_init(void *timer, const void *map);
 long scx_timer_set_callback(void *timer, void *callback);
 long scx_timer_start(void *timer, scx_u64 ns, scx_u64 flags);
+long scx_timer_cancel(void *timer);
 
 /* Here an arena is memory like any other, and no verifier asks whether a loop ends. */
 #define __arena

@@ -58,6 +58,20 @@ pub(crate) struct KernelCalls {
     pub storage_get: unsafe extern "C" fn(Of, Any, *const MapType, Any, Any, u64) -> *mut c_void,
     pub storage_delete: unsafe extern "C" fn(Of, Any, Any) -> i32,
     pub timer_start: unsafe extern "C" fn(Of, *mut c_void, u64, u64) -> i32,
+    pub timer_cancel: unsafe extern "C" fn(Of, *mut c_void) -> i32,
+    pub map_key: unsafe extern "C" fn(Of, Any, Any, *mut u8) -> *mut c_void,
+    pub task_of_pid: unsafe extern "C" fn(Of, i32) -> *mut c_void,
+    pub cgroup_of_id: unsafe extern "C" fn(Of, u64) -> *mut c_void,
+    pub nr_nodes: unsafe extern "C" fn(Of) -> u32,
+    pub cpu_node: unsafe extern "C" fn(Of, i32) -> i32,
+    pub cpu_capacity: unsafe extern "C" fn(Of, i32) -> u32,
+    pub dispatch_slots: unsafe extern "C" fn(Of) -> u32,
+    pub dispatch_cancel: unsafe extern "C" fn(Of),
+    pub mask_create: unsafe extern "C" fn(Of) -> *mut c_void,
+    pub mask_hold: unsafe extern "C" fn(Of, *mut c_void, i32),
+    pub mask_of_all: unsafe extern "C" fn(Of) -> Any,
+    pub idle_mask_of_node: unsafe extern "C" fn(Of, u8, i32) -> Any,
+    pub pick_idle_cpu_node: unsafe extern "C" fn(Of, Any, i32, u64) -> i32,
 }
 
 type Task = *mut c_void;
@@ -124,6 +138,9 @@ pub(crate) struct Layout {
     pub nr_running: u32, pub online: u32, pub curr: u32, pub idle: u32, pub idle_state: u32,
     pub kn: u32, pub level: u32, pub ancestors: u32,
     pub kn_name: u32, pub kn_id: u32, pub dfl_cgrp: u32,
+    pub mm: u32, pub group_leader: u32, pub real_parent: u32, pub parent: u32, pub prio: u32,
+    pub normal_prio: u32,
+    pub mm_size: u32, pub cpumask_size: u32,
 }
 
 /// The functions that a shared object exports.
@@ -148,6 +165,7 @@ pub(crate) mod flag {
 
     pub const ENQ_WAKEUP: u64 = 1;
     pub const ENQ_HEAD: u64 = 0x10;
+    pub const ENQ_CPU_SELECTED: u64 = 1 << 10;
     pub const ENQ_PREEMPT: u64 = 1 << 32;
     pub const ENQ_IMMED: u64 = 1 << 33;
     pub const ENQ_REENQ: u64 = 1 << 40;
@@ -163,6 +181,7 @@ pub(crate) mod flag {
     pub const KICK_PREEMPT: u64 = 2;
 
     pub const PICK_IDLE_CORE: u64 = 1;
+    pub const PICK_IDLE_IN_NODE: u64 = 2;
 
     pub const ITER_REV: u64 = 1 << 16;
 

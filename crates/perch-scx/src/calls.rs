@@ -57,6 +57,20 @@ pub(crate) fn table(core: &Core, nr_cpus: usize) -> KernelCalls {
         storage_get,
         storage_delete,
         timer_start,
+        timer_cancel,
+        map_key,
+        task_of_pid,
+        cgroup_of_id,
+        nr_nodes,
+        cpu_node,
+        cpu_capacity,
+        dispatch_slots,
+        dispatch_cancel,
+        mask_create,
+        mask_hold,
+        mask_of_all,
+        idle_mask_of_node,
+        pick_idle_cpu_node,
     }
 }
 
@@ -375,4 +389,96 @@ unsafe extern "C" fn timer_start(of: Of, timer: *mut c_void, ns: u64, flags: u64
     };
     core.start_timer(timer as usize, at_ns);
     0
+}
+
+unsafe extern "C" fn timer_cancel(of: Of, timer: *mut c_void) -> i32 {
+    unsafe { core(of) }.cancel_timer(timer as usize).into()
+}
+
+/// The longest key that [`map_key`] writes.
+const LONGEST_KEY: usize = 64;
+
+unsafe extern "C" fn map_key(of: Of, map: Any, at: Any, key: *mut u8) -> *mut c_void {
+    let state = unsafe { core(of) }.state();
+    match state.maps.key_at(map as usize, at as usize) {
+        Some((bytes, value)) if bytes.len() <= LONGEST_KEY => {
+            unsafe { key.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            value as *mut c_void
+        }
+        _ => std::ptr::null_mut(),
+    }
+}
+
+unsafe extern "C" fn task_of_pid(of: Of, pid: i32) -> *mut c_void {
+    let core = unsafe { core(of) };
+    match core.task_of_pid(pid) {
+        Some(task) => core.memory.task(task),
+        None => std::ptr::null_mut(),
+    }
+}
+
+unsafe extern "C" fn cgroup_of_id(of: Of, id: u64) -> *mut c_void {
+    unsafe { core(of) }.memory.cgroup_of_id(id)
+}
+
+unsafe extern "C" fn nr_nodes(of: Of) -> u32 {
+    let core = unsafe { core(of) };
+    core.kernel(|kernel| kernel.topology().nr_nodes()) as u32
+}
+
+/// The CPU, if there is one of this number; the program ends otherwise.
+fn cpu(core: &Core, cpu: i32) -> Option<usize> {
+    let found = usize::try_from(cpu)
+        .ok()
+        .filter(|&cpu| cpu < core.nr_cpus());
+    if found.is_none() {
+        core.end(format!("invalid CPU {cpu}"));
+    }
+    found
+}
+
+unsafe extern "C" fn cpu_node(of: Of, number: i32) -> i32 {
+    let core = unsafe { core(of) };
+    let Some(cpu) = cpu(core, number) else {
+        return -1;
+    };
+    core.kernel(|kernel| kernel.topology().node(cpu)) as i32
+}
+
+unsafe extern "C" fn cpu_capacity(of: Of, number: i32) -> u32 {
+    let core = unsafe { core(of) };
+    let Some(cpu) = cpu(core, number) else {
+        return 1024;
+    };
+    core.kernel(|kernel| kernel.topology().capacity(cpu))
+}
+
+unsafe extern "C" fn dispatch_slots(of: Of) -> u32 {
+    unsafe { core(of) }.dispatch_slots()
+}
+
+unsafe extern "C" fn dispatch_cancel(of: Of) {
+    unsafe { core(of) }.dispatch_cancel();
+}
+
+unsafe extern "C" fn mask_create(of: Of) -> *mut c_void {
+    unsafe { core(of) }.mask_create() as *mut c_void
+}
+
+unsafe extern "C" fn mask_hold(of: Of, mask: *mut c_void, more: i32) {
+    unsafe { core(of) }.mask_hold(mask as usize, more);
+}
+
+unsafe extern "C" fn mask_of_all(of: Of) -> Any {
+    unsafe { core(of) }.mask_of_all() as Any
+}
+
+unsafe extern "C" fn idle_mask_of_node(of: Of, of_cores: u8, node: i32) -> Any {
+    unsafe { core(of) }.idle_mask_of_node(of_cores != 0, node) as Any
+}
+
+unsafe extern "C" fn pick_idle_cpu_node(of: Of, mask: Any, node: i32, flags: u64) -> i32 {
+    let core = unsafe { core(of) };
+    let words = unsafe { words(core, mask) };
+    number(core.pick_idle_of_node(&words, node, flags))
 }

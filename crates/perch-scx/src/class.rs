@@ -14,7 +14,7 @@ use crate::object::{Object, ObjectError};
 
 /// What a loader does beside loading the object.
 pub(crate) trait Loader {
-    /// The name of the scheduler's `struct sched_ext_ops`.
+    /// The name of the scheduler's `struct sched_ext_ops`; empty for its first.
     fn ops(&self) -> &str;
 
     /// What the program's callbacks cost.
@@ -26,6 +26,14 @@ pub(crate) trait Loader {
     /// # Errors
     /// The object is not what the loader expects.
     fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError>;
+
+    /// Runs what the loader runs of the program before the scheduler's init, with the kernel at hand.
+    ///
+    /// # Errors
+    /// What the program refused.
+    fn start(&mut self, _object: &Object, _core: &Core) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// A scheduler that is loaded into a simulated kernel.
@@ -133,6 +141,7 @@ impl ExtClass for Scheduler {
                 .set_uclamp(core.memory.task(id), task.uclamp.0, task.uclamp.1);
         }
         core.with(kernel, || {
+            self.loader.start(&self.object, &core)?;
             let callbacks = core.callbacks.get();
             if let Some(init) = callbacks.init {
                 // SAFETY: the program is loaded.

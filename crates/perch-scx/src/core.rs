@@ -5,6 +5,8 @@
 //! A callback calls the kernel, which may look at everything here, so no function keeps the state
 //! borrowed while it calls the program.
 
+mod more;
+
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::HashMap;
 
@@ -50,6 +52,8 @@ struct Task {
     immediate: bool,
     /// The task has never been queued.
     newborn: bool,
+    /// The class has chosen the CPU of the wake-up under way.
+    selected: bool,
     /// When it was last enqueued or put back, nanoseconds.
     runnable_since_ns: u64,
 }
@@ -81,6 +85,7 @@ pub(crate) struct State {
     /// Tasks in local queues that cannot run there at once.
     back: Vec<TaskId>,
     pub maps: Maps,
+    masks: more::Masks,
     timers: Vec<(usize, u64)>,
     ended: Option<String>,
     random: Random,
@@ -126,6 +131,7 @@ impl Core {
                 dispatched: 0,
                 back: Vec::new(),
                 maps: Maps::new(n),
+                masks: more::Masks::default(),
                 timers: Vec::new(),
                 ended: None,
                 random: Random::new(1, 0),
@@ -329,6 +335,7 @@ impl Core {
             return cpu;
         };
         self.state().may_insert = Some(task);
+        self.note_selected(task);
         self.charge_call(Callback::SelectCpu);
         // SAFETY: as in `fork`.
         let cpu = unsafe { select_cpu(self.memory.task(task), prev as i32, wake_flags) };
@@ -348,7 +355,7 @@ impl Core {
         self.show(cpu);
         let newborn = std::mem::take(&mut self.state().tasks[task.0 as usize].newborn);
         let enq_flags = if woken && !newborn {
-            flag::ENQ_WAKEUP
+            flag::ENQ_WAKEUP | self.selected(task)
         } else {
             0
         };

@@ -8,15 +8,20 @@
 mod abi;
 mod calls;
 mod class;
+mod compile;
 mod core;
 mod costs;
+mod describe;
 mod dsq;
 mod faults;
+mod foreign;
 mod idle;
 mod maps;
 mod memory;
 mod object;
 mod perch;
 
+pub use compile::CompileError;
+pub use foreign::{ForeignError, Package, foreign};
 pub use object::ObjectError;
 pub use perch::{PerchError, live, live_with_faults, perch};

@@ -117,6 +117,29 @@ impl Maps {
         }
     }
 
+    /// Returns the key of the value that holds the address `at`, and where the value begins.
+    pub fn key_at(&self, map: usize, at: usize) -> Option<(Vec<u8>, usize)> {
+        match self.maps.get(&map)? {
+            Map::Array {
+                values,
+                stride,
+                cpus,
+            } => {
+                let first = values.as_ptr() as usize;
+                let place = at.checked_sub(first)? / stride;
+                let key = (place / cpus) as u32;
+                (place * stride < values.len() * 8)
+                    .then(|| (key.to_ne_bytes().to_vec(), first + place * stride))
+            }
+            Map::Hash(values) => values.iter().find_map(|(key, value)| {
+                let first = value.as_ptr() as usize;
+                let holds = (first..first + value.len() * 8).contains(&at);
+                holds.then(|| (key.clone(), first))
+            }),
+            Map::List(_) => None,
+        }
+    }
+
     pub fn update(
         &mut self,
         map: usize,

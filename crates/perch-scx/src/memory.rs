@@ -98,8 +98,10 @@ pub(crate) struct Memory {
     folders: Block,
     /// What `task_struct.cgroups` points at, one a cgroup.
     sets: Block,
+    /// The address spaces, one a process, by the number of its first thread.
+    spaces: Block,
     /// The folders' names, each with a 0 behind it.
-    _names: Vec<Box<[u8]>>,
+    names: Vec<Box<[u8]>>,
 }
 
 impl Memory {
@@ -120,7 +122,8 @@ impl Memory {
             cgroups: Block::new(cgroups.len(), cgroup_size),
             folders: Block::new(cgroups.len(), layout.kernfs_node_size),
             sets: Block::new(cgroups.len(), layout.css_set_size),
-            _names: cgroups
+            spaces: Block::new(nr_tasks, layout.mm_size),
+            names: cgroups
                 .iter()
                 .map(|cgroup| [cgroup.name.as_bytes(), &[0]].concat().into())
                 .collect(),
@@ -137,7 +140,7 @@ impl Memory {
     fn put_cgroup(&self, number: usize, cgroup: &CgroupShape) {
         let l = &self.layout;
         self.folders
-            .put(number, l.kn_name, self._names[number].as_ptr());
+            .put(number, l.kn_name, self.names[number].as_ptr());
         self.folders.put(number, l.kn_id, number as u64 + 1);
         self.cgroups.put(number, l.kn, self.folders.at(number));
         self.cgroups
@@ -160,6 +163,15 @@ impl Memory {
             .put(idle, l.flags, flag::PF_IDLE | flag::PF_KTHREAD);
         self.tasks.put(idle, l.nr_cpus_allowed, 1_i32);
         self.tasks.put(idle, l.cgroups, self.sets.at(0));
+        self.tasks.put(idle, l.group_leader, self.tasks.at(idle));
+        self.put_parent(idle);
+    }
+
+    /// Every task is a child of the idle task of CPU 0, which is its own.
+    fn put_parent(&self, number: usize) {
+        let above = self.tasks.at(self.nr_tasks);
+        self.tasks.put(number, self.layout.real_parent, above);
+        self.tasks.put(number, self.layout.parent, above);
     }
 
     pub fn rqs(&self) -> *mut c_void {
@@ -190,6 +202,14 @@ impl Memory {
 
     pub fn cgroup(&self, number: usize) -> *mut c_void {
         self.cgroups.at(number)
+    }
+
+    /// The cgroup whose folder has this number; null if there is none.
+    pub fn cgroup_of_id(&self, id: u64) -> *mut c_void {
+        match usize::try_from(id).ok().and_then(|id| id.checked_sub(1)) {
+            Some(number) if number < self.names.len() => self.cgroups.at(number),
+            _ => std::ptr::null_mut(),
+        }
     }
 
     /// The cgroup of a task.
@@ -223,6 +243,12 @@ impl Memory {
         self.tasks.put(at, l.tgid, tgid);
         self.tasks.put(at, l.static_prio, 120 + nice);
         self.tasks.put(at, l.cgroups, self.sets.at(cgroup));
+        self.tasks.put(at, l.prio, 120 + nice);
+        self.tasks.put(at, l.normal_prio, 120 + nice);
+        let leader = (tgid - 1) as usize;
+        self.tasks.put(at, l.group_leader, self.tasks.at(leader));
+        self.tasks.put(at, l.mm, self.spaces.at(leader));
+        self.put_parent(at);
     }
 
     /// Writes a task's affinity; `words` must stay where they are.

@@ -25,6 +25,7 @@ mod report;
 mod rtapp;
 mod run;
 mod schema;
+mod scx;
 mod self_test;
 mod shell;
 mod simulate;
@@ -71,6 +72,9 @@ enum Command {
     Workload(workload::Command),
     /// Schedule this machine by perch, until Ctrl-C (needs root)
     Run(run::Arguments),
+    /// Compile other schedulers of sched_ext for the simulator
+    #[command(subcommand)]
+    Scx(scx::Command),
     /// Show what a loaded scheduler is doing
     Stats(stats::Arguments),
     /// Record every wake-up of this kernel, with all that it could see (needs root)
@@ -132,6 +136,7 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::Agent(command) => agent::run(command),
         Command::Run(arguments) => run::run(arguments),
+        Command::Scx(command) => scx::run(command),
         Command::Stats(arguments) => stats::run(arguments),
         Command::Record(arguments) => record::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),

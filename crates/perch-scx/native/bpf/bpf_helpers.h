@@ -10,6 +10,14 @@
 #define __ksym
 #define __kconfig
 #define __kptr
+#define __kptr_untrusted
+#define __percpu_kptr
+#define __arg_ctx
+#define __arg_nonnull
+#define __arg_nullable
+#define __arg_trusted
+#define __arg_untrusted
+#define __arg_arena
 #define __hidden __attribute__((visibility("hidden")))
 #define __weak __attribute__((weak))
 #define __noinline __attribute__((noinline))
@@ -81,17 +89,21 @@
 #define bpf_cgrp_storage_get bpf_task_storage_get
 #define bpf_cgrp_storage_delete bpf_task_storage_delete
 
-/* A timer comes first in the value that holds it. */
 #define bpf_timer_init(timer, map, flags) scx_timer_init(timer, map)
 #define bpf_timer_set_callback(timer, callback) scx_timer_set_callback(timer, (void *)(callback))
 #define bpf_timer_start(timer, ns, flags) scx_timer_start(timer, ns, flags)
+#define bpf_timer_cancel(timer) scx_timer_cancel(timer)
 
-/* The run queues are the only variables of the kernel that each CPU has its own of. */
-#define bpf_per_cpu_ptr(variable, cpu) ((typeof(variable))scx_cpu_rq(cpu, sizeof(*(variable))))
+/*
+ * The run queues are the only variables of the kernel that each CPU has its own
+ * of. Another one is weak, and has no address.
+ */
+#define bpf_per_cpu_ptr(variable, cpu) \
+	((typeof(variable))scx_per_cpu((void *)(variable), cpu))
 #define bpf_this_cpu_ptr(variable) bpf_per_cpu_ptr(variable, bpf_get_smp_processor_id())
 
 #define bpf_probe_read_kernel_str(to, size, from) scx_read_string(to, size, from)
-#define bpf_probe_read_kernel(to, size, from) (__builtin_memcpy(to, from, size), 0)
+#define bpf_probe_read_kernel(to, size, from) scx_read_bytes(to, size, (void *)(from))
 
 #define bpf_printk(format, ...) 0
 
@@ -116,10 +128,68 @@
 #define SCX_FILL_7(to, a, ...) (SCX_FILL_1(to, a), SCX_FILL_6((to) + 1, __VA_ARGS__))
 #define SCX_FILL_8(to, a, ...) (SCX_FILL_1(to, a), SCX_FILL_7((to) + 1, __VA_ARGS__))
 
-static inline void *scx_cpu_rq(scx_u32 cpu, scx_u64 size)
+static inline void *scx_per_cpu(void *variable, scx_u32 cpu)
 {
-	return cpu < scx_kernel->nr_cpus ? (char *)scx_kernel->rqs + cpu * size : NULL;
+	if (!variable || cpu >= scx_kernel->nr_cpus)
+		return NULL;
+	return (char *)scx_kernel->rqs + (scx_u64)cpu * scx_layout.rq_size;
 }
+
+static inline long scx_read_bytes(void *to, scx_u32 size, void *from)
+{
+	if (!from) {
+		__builtin_memset(to, 0, size);
+		return -14; /* -EFAULT */
+	}
+	__builtin_memcpy(to, from, size);
+	return 0;
+}
+
+/* Returns what was there. */
+static inline void *scx_swap(void **at, void *with)
+{
+	void *was = *at;
+
+	*at = with;
+	return was;
+}
+#define bpf_kptr_xchg(at, with) scx_swap((void **)(at), (void *)(with))
+
+/* One CPU executes the program at a time. */
+#define bpf_spin_lock(lock) (void)(lock)
+#define bpf_spin_unlock(lock) (void)(lock)
+
+/* Nobody reads the ring, and it is always full; nobody has opened a counter. */
+#define bpf_ringbuf_reserve(map, size, flags) NULL
+#define bpf_ringbuf_submit(data, flags) (void)(data)
+#define bpf_ringbuf_discard(data, flags) (void)(data)
+#define bpf_ringbuf_output(map, data, size, flags) (-11)
+#define bpf_perf_event_read_value(map, cpu, value, size) (-2)
+
+/* Loops: */
+#define bpf_for(i, start, end)                                                              \
+	for (struct {                                                                       \
+		     int scx_at, scx_end;                                                   \
+	     } scx_range = {(start), (end)};                                                \
+	     scx_range.scx_at < scx_range.scx_end && ((i) = scx_range.scx_at++, 1);)
+#define bpf_repeat(times) for (int scx_left = (times); scx_left-- > 0;)
+#define bpf_for_each(type, at, ...)                                                         \
+	for (struct bpf_iter_##type ___it                                                   \
+		     __attribute__((cleanup(bpf_iter_##type##_destroy))),                   \
+	     *scx_begun __attribute__((unused)) =                                           \
+		     (bpf_iter_##type##_new(&___it, __VA_ARGS__), (void *)0);               \
+	     ((at) = bpf_iter_##type##_next(&___it));)
+
+static inline long scx_loop(scx_u32 times, long (*each)(scx_u32 i, void *context), void *context)
+{
+	scx_u32 i;
+
+	for (i = 0; i < times; i++)
+		if (each(i, context))
+			return i + 1;
+	return times;
+}
+#define bpf_loop(times, each, context, flags) scx_loop(times, (void *)(each), context)
 
 static inline scx_u32 bpf_get_smp_processor_id(void)
 {
@@ -131,6 +201,8 @@ static inline void *bpf_get_current_task_btf(void)
 	return scx_kernel->current(scx_kernel->of);
 }
 
+#define bpf_get_current_task() ((scx_u64)bpf_get_current_task_btf())
+
 static inline scx_u32 bpf_get_prandom_u32(void)
 {
 	return scx_kernel->random(scx_kernel->of);
@@ -140,6 +212,9 @@ static inline scx_u64 bpf_ktime_get_ns(void)
 {
 	return scx_kernel->now(scx_kernel->of);
 }
+
+#define bpf_ktime_get_boot_ns bpf_ktime_get_ns
+#define bpf_ktime_get_coarse_ns bpf_ktime_get_ns
 
 /* The simulated kernel has 250 ticks a second (CONFIG_HZ). */
 static inline scx_u64 bpf_jiffies64(void)

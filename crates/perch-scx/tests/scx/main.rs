@@ -9,4 +9,5 @@ mod common;
 #[allow(dead_code)]
 mod load;
 
+mod foreign;
 mod invariants;
