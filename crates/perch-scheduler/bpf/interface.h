@@ -70,6 +70,7 @@ enum perch_event {
 	PERCH_EV_GROUPS_UNTRACKED, /* cgroups that found no room and count as their parent */
 	PERCH_EV_CREDITED, /* wakees that stood before others because their group had no task there */
 	PERCH_EV_RELIEVED, /* tasks that had waited so long that they came first for once */
+	PERCH_EV_PARTED, /* running tasks sent from a busy core to an idle one */
 	PERCH_NR_EVENTS,
 };
 
@@ -118,9 +119,17 @@ struct perch_cpu {
 	perch_u64 band_returns;	 /* tasks that were queued before all others of their priority */
 	perch_u32 group;	 /* slot of the running task's group; 0: the root group */
 	perch_u32 impatient; /* the timer asks this CPU to look for a task that waits too long */
+	perch_u32 parts, pad; /* parts: enum perch_parts */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
+};
+
+/* Whether the running task leaves its core, where a sibling is busy, for an idle one. */
+enum perch_parts {
+	PERCH_TOGETHER = 0,
+	PERCH_PARTS,  /* at the next dispatch, if the idle core is still there */
+	PERCH_PARTED, /* a CPU of that core is claimed */
 };
 
 /* A CPU is overloaded while a band task waits on it that may run elsewhere. */
@@ -242,7 +251,7 @@ struct perch_config {
 	perch_u8 utils;	     /* utilisation is followed, and running tasks may be moved */
 	struct perch_slot PERCH_AS *slots;
 	perch_u32 nr_slots; /* 0 while cache is off */
-	/* `capacities`, `utils` or `cache`: one question in place of several (followers.def). */
+	/* `capacities`, `utils`, `cache` or `parts`: one question in place of several (followers.def). */
 	perch_u32 follows;
 	/* The real-time band. Without rules there is no band. */
 	struct perch_band PERCH_AS *bands;
@@ -256,6 +265,7 @@ struct perch_config {
 	struct perch_group_slot PERCH_AS *groups;
 	perch_u32 nr_groups;
 	perch_u32 credits; /* mechanism steer is on, and a wakee in an empty queue is credited */
+	perch_u32 parts, pad; /* parts: cores have threads, and busy siblings are parted */
 };
 
 /* The reason why the kernel unloaded the program; written once, by ops.exit. */

@@ -230,6 +230,7 @@ impl Plan {
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
         let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
+        let parts = topology.has_smt();
         let mut image = image.bytes().to_vec();
 
         fill_cpus(&mut image, &cpus, machine, topology, &overload);
@@ -266,7 +267,7 @@ impl Plan {
             utils: (modes.capacity != Mode::Off || modes.cache == Mode::Upstream).into(),
             slots: slots.at(),
             nr_slots: nr_slots as u32,
-            follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off).into(),
+            follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off || parts).into(),
             bands: rules.at(),
             overload: overload.header(),
             overloaded: overload.marks(),
@@ -277,6 +278,8 @@ impl Plan {
             groups: groups.at(),
             nr_groups: groups.len() as u32,
             credits: (steers && groups.len() > 0).into(),
+            parts: parts.into(),
+            pad: 0,
         };
         let places = Places {
             cpus: cpus.offset(0),
@@ -313,9 +316,9 @@ impl Plan {
     /// The flags of that structure.
     pub fn flags(&self) -> u64 {
         // A task that leaves for a CPU that suits it better comes to enqueue though it is alone.
-        match self.config.utils {
-            0 => OPS_ALLOW_QUEUED_WAKEUP,
-            _ => OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
+        match self.config.utils != 0 || self.config.parts != 0 {
+            false => OPS_ALLOW_QUEUED_WAKEUP,
+            true => OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
         }
     }
 
@@ -397,6 +400,8 @@ pub(crate) fn idle_cpu() -> Cpu {
         band_returns: 0,
         group: 0,
         impatient: 0,
+        parts: 0,
+        pad: 0,
         jumped: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],

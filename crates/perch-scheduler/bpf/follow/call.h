@@ -15,6 +15,7 @@
 #include "follow/list.h"
 #include "follow/misfit.h"
 #include "follow/move.h"
+#include "follow/part.h"
 #include "follow/steer.h"
 #include "follow/util.h"
 

@@ -59,7 +59,10 @@ static inline bool leaves(struct task_struct *p, perch_u64 enq_flags)
 	set_vtime(p, clamp_lag(vtime_of(p->scx.dsq_vtime, c->clock), c->clock));
 	insert_direct(p, SCX_DSQ_LOCAL_ON | to, enq_flags);
 	home = cpu_state(to)->capacity <= c->capacity;
-	c->events[home ? PERCH_EV_CACHE_MOVED : PERCH_EV_MOVED_UP]++;
+	if (c->parts == PERCH_PARTED)
+		c->events[PERCH_EV_PARTED]++;
+	else
+		c->events[home ? PERCH_EV_CACHE_MOVED : PERCH_EV_MOVED_UP]++;
 	return true;
 }
 

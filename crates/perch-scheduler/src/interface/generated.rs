@@ -57,7 +57,8 @@ pub const PERCH_EV_GROUPS_ENDED: perch_event = 43;
 pub const PERCH_EV_GROUPS_UNTRACKED: perch_event = 44;
 pub const PERCH_EV_CREDITED: perch_event = 45;
 pub const PERCH_EV_RELIEVED: perch_event = 46;
-pub const PERCH_NR_EVENTS: perch_event = 47;
+pub const PERCH_EV_PARTED: perch_event = 47;
+pub const PERCH_NR_EVENTS: perch_event = 48;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -100,13 +101,15 @@ pub struct perch_cpu {
     pub band_returns: u64,
     pub group: u32,
     pub impatient: u32,
+    pub parts: u32,
+    pub pad: u32,
     pub jumped: u64,
     pub events: [u64; 54usize],
     pub reasons: [u64; 64usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1152usize];
+    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1160usize];
     ["Alignment of perch_cpu"][::std::mem::align_of::<perch_cpu>() - 8usize];
     [
         "Offset of field: perch_cpu::clock",
@@ -223,14 +226,20 @@ const _: () = {
         "Offset of field: perch_cpu::impatient",
     ][::std::mem::offset_of!(perch_cpu, impatient) - 196usize];
     [
+        "Offset of field: perch_cpu::parts",
+    ][::std::mem::offset_of!(perch_cpu, parts) - 200usize];
+    [
+        "Offset of field: perch_cpu::pad",
+    ][::std::mem::offset_of!(perch_cpu, pad) - 204usize];
+    [
         "Offset of field: perch_cpu::jumped",
-    ][::std::mem::offset_of!(perch_cpu, jumped) - 200usize];
+    ][::std::mem::offset_of!(perch_cpu, jumped) - 208usize];
     [
         "Offset of field: perch_cpu::events",
-    ][::std::mem::offset_of!(perch_cpu, events) - 208usize];
+    ][::std::mem::offset_of!(perch_cpu, events) - 216usize];
     [
         "Offset of field: perch_cpu::reasons",
-    ][::std::mem::offset_of!(perch_cpu, reasons) - 640usize];
+    ][::std::mem::offset_of!(perch_cpu, reasons) - 648usize];
 };
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;
@@ -496,10 +505,12 @@ pub struct perch_config {
     pub groups: u64,
     pub nr_groups: u32,
     pub credits: u32,
+    pub parts: u32,
+    pub pad: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 312usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 320usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -606,6 +617,12 @@ const _: () = {
     [
         "Offset of field: perch_config::credits",
     ][::std::mem::offset_of!(perch_config, credits) - 308usize];
+    [
+        "Offset of field: perch_config::parts",
+    ][::std::mem::offset_of!(perch_config, parts) - 312usize];
+    [
+        "Offset of field: perch_config::pad",
+    ][::std::mem::offset_of!(perch_config, pad) - 316usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

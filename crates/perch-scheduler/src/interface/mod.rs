@@ -100,6 +100,7 @@ events! {
     GroupsUntracked = "groups_untracked", "Task groups for which the table had no room";
     Credited = "credited", "Wakees that came before others as their group had nobody there";
     Relieved = "relieved", "Tasks that waited so long that they came first for once";
+    Parted = "parted", "Running tasks sent from a busy core to an idle one";
 }
 
 const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);

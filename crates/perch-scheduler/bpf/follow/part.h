@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Parts two tasks that run on sibling threads while a whole core idles, as the
+ * kernel's active balance does: each runs faster on a core of its own. At its
+ * tick the later of the siblings looks for an idle core, nearest first, and its
+ * task moves there as a misfit moves to a larger CPU (move.h).
+ */
+#ifndef PERCH_PART_H
+#define PERCH_PART_H
+
+#include "follow/list.h"
+#include "follow/move.h"
+
+/* True if another thread of the core is busy whose number is lower. */
+static inline bool has_busy_sibling(perch_u32 cpu)
+{
+	perch_u32 sd = perch_host_domain(0, cpu, 0), set, first, k;
+
+	if (sd == PERCH_NONE || !(perch_host_domain_flags(0, sd) & PERCH_SD_SMT))
+		return false;
+	set = perch_host_domain_set(0, sd);
+	first = perch_host_set_first(0, set);
+	for (k = another_zero(); k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, set, first + k);
+
+		if (first + k > cpu / 64)
+			break;
+		if (first + k == cpu / 64)
+			m &= (1ull << (cpu % 64)) - 1;
+		if (m & ~mask_word(idle_cpus_at, first + k))
+			return true;
+	}
+	return false;
+}
+
+/* The first CPU of a wholly idle core in a set that the task may use; PERCH_NONE without one. */
+PERCH_OUTLINE perch_u32 idle_core_in_set(perch_u64 allowed_at, perch_u32 set)
+{
+	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = mask_word(idle_cores_at, first + k);
+
+		if (m)
+			m &= perch_host_set_word(0, set, first + k) &
+			     mask_word(allowed_at, first + k);
+		if (m)
+			return (first + k) * 64 + __builtin_ctzll(m);
+	}
+	return PERCH_NONE;
+}
+
+/* A CPU of the nearest idle core that the task may use; PERCH_NONE without one. */
+PERCH_OUTLINE perch_u32 nearest_idle_core(perch_u64 allowed_at, perch_u32 cpu)
+{
+	perch_u32 level, found;
+
+	for (level = another_zero(); PERCH_MORE; level++) {
+		perch_u32 sd = perch_host_domain(0, cpu, level);
+
+		if (sd == PERCH_NONE || perch_host_domain_flags(0, sd) & PERCH_SD_NUMA)
+			break;
+		found = idle_core_in_set(allowed_at, perch_host_domain_set(0, sd));
+		if (found != PERCH_NONE)
+			return found;
+	}
+	return PERCH_NONE;
+}
+
+static inline void part_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (p->nr_cpus_allowed == 1 || !has_place(cpu) || !has_busy_sibling(cpu) ||
+	    nearest_idle_core(allowed_at(p, cpu), cpu) == PERCH_NONE)
+		return;
+	c->parts = PERCH_PARTS;
+	set_slice(p, 0);
+}
+
+static inline bool part_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (c->parts != PERCH_PARTS)
+		return runs_on;
+	c->parts = PERCH_TOGETHER;
+	if (!runs_on || !claim_move(cpu, nearest_idle_core(allowed_at(prev, cpu), cpu)))
+		return runs_on;
+	c->parts = PERCH_PARTED;
+	return false;
+}
+
+static inline void part_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
+{
+	c->parts = PERCH_TOGETHER;
+}
+
+static const struct perch_follower part_follower = {
+	.tick = part_tick,
+	.dispatch = part_dispatch,
+	.running = part_running,
+};
+
+#endif
