@@ -6,21 +6,12 @@
  * pair's own.
  */
 #include "base/kernel.h"
+#include "histogram.h"
 
 #define MAX_CPUS 1024
-/* Runs of up to 255 ns are told apart to the ns, longer ones to 1 in 128. */
-#define FINE_BITS 7
-#define FINE (1 << FINE_BITS)
-#define MAX_SHIFT 32
-#define NR_BUCKETS ((MAX_SHIFT + 2) * FINE)
-
-struct cost_bucket {
-	__u64 runs;
-	__u64 ns; /* of all of them */
-};
 
 struct cost_meter {
-	struct cost_bucket buckets[NR_BUCKETS];
+	struct time_bucket buckets[NR_BUCKETS];
 	__u64 unmatched; /* ends without a beginning on the same CPU */
 	__u64 on;
 };
@@ -41,16 +32,6 @@ int cost_begin(void *ctx)
 	return 0;
 }
 
-static inline __u32 bucket_of(__u64 ns)
-{
-	__u32 shift;
-
-	for (shift = 0; shift < MAX_SHIFT; shift++)
-		if (!(ns >> shift >> (FINE_BITS + 1)))
-			break;
-	return shift * FINE + (ns >> shift);
-}
-
 SEC("?fexit")
 int cost_end(void *ctx)
 {
@@ -66,9 +47,7 @@ int cost_end(void *ctx)
 	ns = now - began[cpu];
 	began[cpu] = 0;
 	at = bucket_of(ns);
-	if (at >= NR_BUCKETS)
-		at = NR_BUCKETS - 1;
-	__sync_fetch_and_add(&meter.buckets[at].runs, 1);
+	__sync_fetch_and_add(&meter.buckets[at].count, 1);
 	__sync_fetch_and_add(&meter.buckets[at].ns, ns);
 	return 0;
 }

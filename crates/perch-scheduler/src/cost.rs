@@ -6,7 +6,6 @@
 //! [`Meter::by_run`] measures every run of each (bpf/cost.bpf.c). In a deterministic guest a
 //! nanosecond is an instruction.
 
-mod histogram;
 mod probe;
 
 use std::fs;
@@ -19,9 +18,9 @@ use libbpf_rs::{Link, Object, Program, ProgramInput, ProgramType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SchedulerError;
+use crate::histogram::Histogram;
 use crate::kernel::UnableError;
 use crate::refusal::RefusedError;
-use histogram::Histogram;
 use probe::Probe;
 
 /// How often the meter runs the program that does nothing, to know the cost of measuring.

@@ -15,6 +15,7 @@ pub mod decide;
 mod described;
 mod error;
 pub mod exit;
+mod histogram;
 pub mod interface;
 mod kernel;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub mod settings;
 mod signals;
 pub mod stats;
 mod value;
+pub mod waits;
 
 pub use arena::Plan;
 pub use band::{Band, BandError};

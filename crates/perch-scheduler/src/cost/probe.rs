@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::{Error, Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramMut};
 
-use super::histogram::{BYTES, Histogram};
+use crate::histogram::{BYTES, Histogram};
 
 /// bpf/cost.bpf.c, compiled by build.rs.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));

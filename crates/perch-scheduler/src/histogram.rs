@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How long the runs of a program took, as bpf/cost.bpf.c counts them.
+//! Times by how long they are, such as those that the runs of a program took, as bpf/histogram.h
+//! counts them.
 
 /// Bits of a time that are kept.
 const FINE_BITS: u32 = 7;
@@ -37,6 +38,12 @@ impl Histogram {
     /// How many there are.
     pub fn runs(&self) -> u64 {
         self.buckets.iter().map(|(runs, _)| runs).sum()
+    }
+
+    /// The mean in ns; 0 without any.
+    pub fn mean(&self) -> f64 {
+        let ns: u64 = self.buckets.iter().map(|(_, ns)| ns).sum();
+        ns as f64 / self.runs().max(1) as f64
     }
 
     /// Half of the runs took no longer, in ns; 0 without any.
