@@ -26,6 +26,9 @@ pub enum Command {
     /// Run a command where lines are followed
     #[command(name = lab::WATCHED)]
     Watched(lab::WatchedArguments),
+    /// Run a command and count how its tasks wait
+    #[command(name = lab::WAITS)]
+    Waits(lab::WaitsArguments),
     /// Run a command as an arm of a comparison
     #[command(name = lab::ARM)]
     Arm(lab::ArmArguments),
@@ -55,6 +58,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Scheduled(arguments) => lab::run_scheduled(arguments),
         Command::Marked(arguments) => lab::run_marked(&arguments),
         Command::Watched(arguments) => lab::run_watched(&arguments),
+        Command::Waits(arguments) => lab::run_waits(&arguments),
         Command::Arm(arguments) => lab::run_arm(arguments),
         Command::Pong(arguments) => lab::run_pong(&arguments),
         Command::Pair(arguments) => lab::run_pair(&arguments),

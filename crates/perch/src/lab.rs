@@ -8,6 +8,7 @@ mod options;
 mod pairs;
 mod ping;
 mod spinner;
+mod waits;
 mod watched;
 
 use std::io::Write;
@@ -37,6 +38,7 @@ use options::{in_guest, time, watched};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
+pub use waits::{WAITS, WaitsArguments, run as run_waits};
 pub use watched::{WATCHED, WatchedArguments, run as run_watched};
 
 /// The agent's command that runs another one between two marks, in a guest.
@@ -141,6 +143,18 @@ pub struct RunArguments {
         help_heading = "Counting lines"
     )]
     counts: Option<PathBuf>,
+    /// Count how long the command's tasks wait for a CPU and how far they move, and print it at the
+    /// end; most of use with --timed
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "table",
+        conflicts_with = "coherence"
+    )]
+    waits: Option<waits::Form>,
     /// Keep what the guest's kernel writes to its console, all of it
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
@@ -320,6 +334,9 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
             eprintln!("perch: the guest's kernel said: {line}");
         }
     }
+    if let Some(form) = arguments.waits {
+        show_waits(&guest, form, status)?;
+    }
     if let Some((counted, symbols)) = guest.counted()? {
         let counts = coherence::counts(arguments, &setup, &release, (&counted, &symbols));
         show(&counts, arguments.counts.as_deref().zip(form))?;
@@ -355,6 +372,16 @@ fn show(counts: &LineCounts, file: Option<(&Path, CountsFormat)>) -> Result<(), 
         file.keep()
     });
     kept.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Prints how the command's tasks waited.
+fn show_waits(guest: &Guest, form: waits::Form, status: Status) -> Result<(), Failure> {
+    match guest.get(waits::FILE) {
+        Ok(found) => waits::Waits::parse(&found)?.show(form),
+        Err(error) if status == Status::Code(0) => Err(error.into()),
+        // What went wrong before there were any is told instead.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Turns the exit code of the command into that of perch.
@@ -396,13 +423,23 @@ fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
         true => marked(argv),
         false => argv,
     };
-    match arguments.timed || arguments.coherence {
-        true => (
-            watched(arguments.timed.then_some(arguments.seed), argv),
-            tools,
-        ),
-        false => (argv, tools),
-    }
+    let seed = arguments.timed.then_some(arguments.seed);
+    let waits = arguments.waits.is_some();
+    let argv = match (arguments.timed || arguments.coherence, waits) {
+        (true, _) => watched(seed, waits, argv),
+        (false, true) => counting_waits(argv),
+        (false, false) => argv,
+    };
+    (argv, tools)
+}
+
+/// The command whose tasks' waits are counted.
+fn counting_waits(command: Vec<String>) -> Vec<String> {
+    let mut argv = agent::in_guest(WAITS);
+    argv.push(format!("--to={}", waits::FILE));
+    argv.push("--".to_string());
+    argv.extend(command);
+    argv
 }
 
 /// The command between two marks.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use perch_lab::{Cpus, Topology};
 
+use super::waits;
 use super::watched::WATCHED;
 use crate::agent;
 use crate::arguments::{BadValue, with_unit};
@@ -64,10 +65,11 @@ pub fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String
 }
 
 /// The command where lines are followed; with a seed, in modelled time, in which it begins at a moment
-/// that the seed chooses.
-pub fn watched(seed: Option<u64>, command: Vec<String>) -> Vec<String> {
+/// that the seed chooses; with `waits`, its tasks' waits are counted.
+pub fn watched(seed: Option<u64>, waits: bool, command: Vec<String>) -> Vec<String> {
     let mut argv = agent::in_guest(WATCHED);
     argv.extend(seed.map(|seed| format!("--seed={seed}")));
+    argv.extend(waits.then(|| format!("--waits={}", waits::FILE)));
     argv.push("--".to_string());
     argv.extend(command);
     argv

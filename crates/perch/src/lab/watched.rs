@@ -4,11 +4,13 @@
 //! starts. After the command nothing is followed any more: reading the counts would take minutes.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use perch_lab::coherence::{Mark, mark};
 
+use super::waits::Watching;
 use crate::output::Failure;
 
 /// The agent's command that runs another one in a guest whose lines are followed.
@@ -34,6 +36,9 @@ pub struct WatchedArguments {
     /// Modelled time begins, and this is the seed of the command's start
     #[arg(long)]
     seed: Option<u64>,
+    /// Count how the command's tasks wait, and write it to this file
+    #[arg(long)]
+    waits: Option<PathBuf>,
     /// The command
     #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
@@ -80,6 +85,9 @@ fn start_after(seed: u64) -> Duration {
 /// Runs the command, and ends as it does.
 pub fn run(arguments: &WatchedArguments) -> Result<(), Failure> {
     let (program, rest) = arguments.command.split_first().expect("clap asks for one");
+    // Loading takes long, and modelled time would make it longer.
+    let watching = arguments.waits.as_ref().map(|_| Watching::begin());
+    let watching = watching.transpose()?;
     if let Some(seed) = arguments.seed {
         settle()?;
         mark(Mark::Watch);
@@ -88,6 +96,9 @@ pub fn run(arguments: &WatchedArguments) -> Result<(), Failure> {
     let status = std::process::Command::new(program).args(rest).status();
     if !mark(Mark::Leave) {
         return Err(Failure::input("lines are followed on x86-64 CPUs only"));
+    }
+    if let Some(watching) = watching {
+        watching.end(arguments.waits.as_deref())?;
     }
     let status = status.map_err(|error| Failure::run(format!("{program}: {error}")))?;
     let code = status.code();

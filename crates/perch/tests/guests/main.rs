@@ -31,3 +31,4 @@ mod robust;
 mod support;
 mod timed;
 mod tutorial;
+mod waits;
