@@ -4,9 +4,8 @@
  * whatever scheduler the kernel has: the tracepoints are the same for all of
  * them. Only the descendants of the loader's process count (src/waits.rs).
  *
- * Each CPU counts for itself, in memory of its own, so that in a guest in
- * modelled time no cache line moves for the counting but the task's, which
- * moves with it anyway.
+ * Each CPU counts for itself, in memory of its own: where lines cost time, one
+ * moves for the counting, the task's record, from its waker to its CPU.
  */
 #include "base/kernel.h"
 #include "histogram.h"

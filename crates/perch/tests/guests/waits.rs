@@ -10,7 +10,7 @@ use crate::guest::{Place, bare_deterministic, boot, resolve};
 
 /// Two pairs for 100 ms of the guest's clock, which all CPUs' instructions advance: starting takes a
 /// while.
-const PAIRS: &str = "perch lab pairs --pairs 2 --by pipe --warmup 1s --measure 100ms";
+const PAIRS: &str = "perch lab pairs --pairs 2 --by pipe --warmup 400ms --measure 100ms";
 /// The load's command, its pairs, and the other side of each.
 const TASKS: u64 = 5;
 
