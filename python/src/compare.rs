@@ -120,7 +120,11 @@ pub fn compare(
 fn arm((name, modes): (String, String)) -> PyResult<Arm> {
     let modes = perch_sweep::modes(&modes)
         .map_err(|error| of_argument(format!("arm `{name}`: {error}")))?;
-    Ok(Arm { name, modes })
+    Ok(Arm {
+        name,
+        modes,
+        scheduler: None,
+    })
 }
 
 fn plan(effort: &str) -> PyResult<Plan> {

@@ -11,8 +11,8 @@
 #define BPF_NO_KFUNC_PROTOTYPES
 
 /* Headers make these of BPF's instructions unless they are there. */
-#define MEMBER_VPTR(base, member)                                                               \
-	((typeof((base)member) *)scx_within((char *)&((base)member) - (char *)&(base),          \
+#define MEMBER_VPTR(base, member)                                                      \
+	((typeof((base)member) *)scx_within((char *)&((base)member) - (char *)&(base), \
 					    sizeof(base) - sizeof((base)member), (void *)&(base)))
 #define ARRAY_ELEM_PTR(array, i, n) \
 	((scx_u64)(i) < (scx_u64)(n) ? (typeof((array)[i]) *)&(array)[i] : (typeof((array)[i]) *)0)

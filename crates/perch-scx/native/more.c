@@ -45,27 +45,27 @@ static scx_u32 scx_words(void)
 }
 
 /* The first CPU of either kind in the words that `word` makes; else the number of CPUs. */
-#define SCX_FIRST(word)                                                \
-	({                                                             \
-		scx_u32 at, found = scx_kernel->nr_cpus;               \
-		for (at = 0; at < scx_words(); at++) {                 \
-			scx_u64 bits = (word);                         \
-			if (!bits)                                     \
-				continue;                              \
-			found = at * 64 + __builtin_ctzll(bits);       \
-			break;                                         \
-		}                                                      \
+#define SCX_FIRST(word)                                                    \
+	({                                                                 \
+		scx_u32 at, found = scx_kernel->nr_cpus;                   \
+		for (at = 0; at < scx_words(); at++) {                     \
+			scx_u64 bits = (word);                             \
+			if (!bits)                                         \
+				continue;                                  \
+			found = at * 64 + __builtin_ctzll(bits);           \
+			break;                                             \
+		}                                                          \
 		found < scx_kernel->nr_cpus ? found : scx_kernel->nr_cpus; \
 	})
 
 /* Whether the condition holds for each word; the last word's other bits do not count. */
-#define SCX_EACH(word)                                                            \
-	({                                                                        \
-		scx_u32 at;                                                       \
-		_Bool all = 1;                                                    \
-		for (at = 0; at < scx_words(); at++)                              \
-			all = all && !((word) & scx_valid(at));                   \
-		all;                                                              \
+#define SCX_EACH(word)                                          \
+	({                                                      \
+		scx_u32 at;                                     \
+		_Bool all = 1;                                  \
+		for (at = 0; at < scx_words(); at++)            \
+			all = all && !((word) & scx_valid(at)); \
+		all;                                            \
 	})
 
 static scx_u64 scx_valid(scx_u32 word)

@@ -149,7 +149,7 @@ pub(crate) type FindCallbacks = unsafe extern "C" fn(*const c_char, *mut Callbac
 pub(crate) type SetUclamp = unsafe extern "C" fn(*mut c_void, u32, u32);
 pub(crate) type TimerExpired = unsafe extern "C" fn(*mut c_void);
 
-/// Numbers of sched_ext's interface (`include/linux/sched/ext.h`, `kernel/sched/ext_internal.h`).
+/// Numbers of sched_ext's interface, as the kernel's headers have them.
 pub(crate) mod flag {
     pub const DSQ_BUILTIN: u64 = 1 << 63;
     pub const DSQ_LOCAL_ON: u64 = 1 << 62;

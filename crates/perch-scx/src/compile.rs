@@ -160,7 +160,7 @@ fn find_main(path: &Path) -> Result<PathBuf, CompileError> {
     })
 }
 
-/// `cosmos` of `.../scx_cosmos/src/bpf/main.bpf.c`, `simple` of `scx_simple.bpf.c`.
+/// The name of a scheduler is what follows `scx_` in the name of its file or of the nearest folder.
 fn name_of(main: &Path) -> String {
     let stem = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -173,8 +173,8 @@ fn name_of(main: &Path) -> String {
     found.unwrap_or_else(|| stem(main))
 }
 
-/// The newest vmlinux.h of a folder: `vmlinux-v7.0-...h` before `vmlinux-v6.12...h`, both before the
-/// link without a version, which may lead to an older one than the sources need.
+/// The newest vmlinux.h of a folder by the version in its name, before the link without a version,
+/// which may lead to an older one than the sources need.
 fn newest_vmlinux(folder: &Path) -> Option<PathBuf> {
     let version = |path: &Path| -> Option<Vec<u32>> {
         let name = path.file_name()?.to_str()?;
@@ -322,7 +322,7 @@ fn enumerations(vmlinux: &str) -> String {
     text
 }
 
-/// Compiles and links the scheduler at `path`: its folder in a checkout, or its .bpf.c file.
+/// Compiles and links the scheduler at `path`: its folder in a checkout, or the C file of its program.
 ///
 /// # Errors
 /// What is missing, all functions and map types at once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What sched_ext does between the callbacks of a program (`kernel/sched/ext.c` of 7.2, read in
-//! 6.12 and in the series since).
+//! What sched_ext does between the callbacks of a program (as 7.2 does it; read in 6.12 and in the
+//! series since).
 //!
 //! A callback calls the kernel, which may look at everything here, so no function keeps the state
 //! borrowed while it calls the program.

@@ -75,7 +75,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// Compiles the scheduler at `path`, its folder or its .bpf.c file. `set` is the file that
+    /// Compiles the scheduler at `path`, its folder or the C file of its program. `set` is the file that
     /// describes what its loader sets; without one it is perch's own description of a scheduler of
     /// this name, if there is one.
     ///

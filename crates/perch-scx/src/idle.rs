@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! sched_ext's own masks of idle CPUs and idle cores (`kernel/sched/ext_idle.c`).
+//! sched_ext's own masks of idle CPUs and idle cores.
 
 use perch_policy::Topology;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! sched_ext as a class of the simulated kernel.
 //!
-//! A scheduler's BPF C is compiled natively, and runs over what [`core`] does as sched_ext does it:
+//! A scheduler's BPF C is compiled natively, and runs over what `core` does as sched_ext does it:
 //! dispatch queues, idle masks, kicks, timers. Its maps and its kernel functions are ours, its logic
 //! is the file that the BPF compiler takes. [`perch()`] is perch's own.
 

@@ -14,7 +14,7 @@ pub enum Command {
     /// Compile a scheduler of github.com/sched-ext/scx for perch compare --arm NAME=scx:FILE
     Build {
         /// The scheduler's folder in your checkout, for example scheds/rust/scx_cosmos, or its
-        /// .bpf.c file
+        /// C file
         path: PathBuf,
         /// The file to write [default: NAME.scx here]
         #[arg(long, short, value_name = "FILE")]

@@ -98,8 +98,7 @@
  * The run queues are the only variables of the kernel that each CPU has its own
  * of. Another one is weak, and has no address.
  */
-#define bpf_per_cpu_ptr(variable, cpu) \
-	((typeof(variable))scx_per_cpu((void *)(variable), cpu))
+#define bpf_per_cpu_ptr(variable, cpu) ((typeof(variable))scx_per_cpu((void *)(variable), cpu))
 #define bpf_this_cpu_ptr(variable) bpf_per_cpu_ptr(variable, bpf_get_smp_processor_id())
 
 #define bpf_probe_read_kernel_str(to, size, from) scx_read_string(to, size, from)
@@ -167,17 +166,14 @@ static inline void *scx_swap(void **at, void *with)
 #define bpf_perf_event_read_value(map, cpu, value, size) (-2)
 
 /* Loops: */
-#define bpf_for(i, start, end)                                                              \
-	for (struct {                                                                       \
-		     int scx_at, scx_end;                                                   \
-	     } scx_range = {(start), (end)};                                                \
+#define bpf_for(i, start, end)                                             \
+	for (struct { int scx_at, scx_end; } scx_range = {(start), (end)}; \
 	     scx_range.scx_at < scx_range.scx_end && ((i) = scx_range.scx_at++, 1);)
 #define bpf_repeat(times) for (int scx_left = (times); scx_left-- > 0;)
-#define bpf_for_each(type, at, ...)                                                         \
-	for (struct bpf_iter_##type ___it                                                   \
-		     __attribute__((cleanup(bpf_iter_##type##_destroy))),                   \
-	     *scx_begun __attribute__((unused)) =                                           \
-		     (bpf_iter_##type##_new(&___it, __VA_ARGS__), (void *)0);               \
+#define bpf_for_each(type, at, ...)                                                             \
+	for (struct bpf_iter_##type ___it __attribute__((cleanup(bpf_iter_##type##_destroy))),  \
+	     *scx_begun                                                                         \
+	     __attribute__((unused)) = (bpf_iter_##type##_new(&___it, __VA_ARGS__), (void *)0); \
 	     ((at) = bpf_iter_##type##_next(&___it));)
 
 static inline long scx_loop(scx_u32 times, long (*each)(scx_u32 i, void *context), void *context)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The extensible class, as `kernel/sched/ext.c` is it: another scheduler decides about the tasks that
-//! would be in the fair class.
+//! The extensible class (sched_ext): another scheduler decides about the tasks that would be in the
+//! fair class.
 //!
 //! This room keeps what the rest of the kernel must know of such tasks: on whose queue each of them
 //! is, and which of them runs. Everything else is the business of an [`ExtClass`], which comes from
