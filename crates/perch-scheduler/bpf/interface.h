@@ -70,7 +70,7 @@ enum perch_event {
 	PERCH_EV_GROUPS_UNTRACKED, /* cgroups that found no room and count as their parent */
 	PERCH_EV_CREDITED, /* wakees that stood before others because their group had no task there */
 	PERCH_EV_RELIEVED, /* tasks that had waited so long that they came first for once */
-	PERCH_EV_PARTED, /* running tasks sent from a busy core to an idle one */
+	PERCH_EV_PARTED,   /* running tasks sent from a busy core to an idle one */
 	PERCH_NR_EVENTS,
 };
 
@@ -118,7 +118,7 @@ struct perch_cpu {
 	perch_u64 band_arrivals; /* tasks that were queued behind all others of their priority */
 	perch_u64 band_returns;	 /* tasks that were queued before all others of their priority */
 	perch_u32 group;	 /* slot of the running task's group; 0: the root group */
-	perch_u32 impatient; /* the timer asks this CPU to look for a task that waits too long */
+	perch_u32 impatient;  /* the timer asks this CPU to look for a task that waits too long */
 	perch_u32 parts, pad; /* parts: enum perch_parts */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
 	perch_u64 events[PERCH_MAX_EVENTS];
@@ -264,7 +264,7 @@ struct perch_config {
 	/* Task groups. Without slots cgroups do not count. */
 	struct perch_group_slot PERCH_AS *groups;
 	perch_u32 nr_groups;
-	perch_u32 credits; /* mechanism steer is on, and a wakee in an empty queue is credited */
+	perch_u32 credits;    /* mechanism steer is on, and a wakee in an empty queue is credited */
 	perch_u32 parts, pad; /* parts: cores have threads, and busy siblings are parted */
 };
 
