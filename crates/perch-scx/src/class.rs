@@ -222,6 +222,11 @@ impl ExtClass for Scheduler {
         core.with(kernel, || core.pick(cpu, prev))
     }
 
+    fn search_ns(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize) -> u64 {
+        let core = self.core();
+        core.with(kernel, || core.search_ns(cpu))
+    }
+
     fn put(
         &mut self,
         kernel: &mut ExtKernel<'_>,

@@ -570,6 +570,36 @@ impl Core {
         next
     }
 
+    /// The time before the CPU can have another CPU's task, if it has none of its own and one waits.
+    pub fn search_ns(&self, cpu: usize) -> u64 {
+        let state = self.look();
+        if !state.locals[cpu].is_empty() {
+            return 0;
+        }
+        let users = state.users.iter().flatten();
+        let mut waiting = users
+            .chain([&state.global])
+            .flat_map(|q| q.iter())
+            .peekable();
+        if waiting.peek().is_none() {
+            return 0;
+        }
+        let mut fetches = false;
+        for entry in waiting {
+            let (home, may) =
+                self.kernel(|k| (k.cpu_of(entry.task), k.allowed(entry.task).contains(cpu)));
+            if home == cpu {
+                return 0;
+            }
+            fetches |= may;
+        }
+        if fetches {
+            self.costs.borrow().search_ns()
+        } else {
+            0
+        }
+    }
+
     /// Fills the CPU's queue. Returns whether `prev` runs on.
     fn balance(&self, cpu: usize, prev: Option<TaskId>) -> bool {
         let runs_on = prev.is_some_and(|prev| self.is_queued(prev));

@@ -120,12 +120,18 @@ impl Costs {
         self.ns(SLEEP)
     }
 
+    /// The time of a search for a task that waits on another CPU's queue.
+    pub fn search_ns(&self) -> u64 {
+        self.ns(FETCH - MOVE)
+    }
+
     /// The time of a task's move to a CPU's own queue, from another queue of that CPU or from
     /// another CPU's.
     pub fn move_ns(&self, from: usize, to: usize) -> u64 {
         match from == to {
             true => self.ns(MOVE),
-            false => self.ns(FETCH) + self.hardware.transfer_ns(FETCHED_LINES, from, to),
+            // The search has taken the rest already.
+            false => self.ns(MOVE) + self.hardware.transfer_ns(FETCHED_LINES, from, to),
         }
     }
 

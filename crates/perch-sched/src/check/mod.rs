@@ -153,7 +153,7 @@ impl Sched<'_> {
         let (inbox, nr) = (self.inbox(cpu), self.rq.nr(cpu));
         let current = self.rq.current(cpu);
         hold!(
-            self.rq.idleness(cpu).is_idle() == current.is_none(),
+            self.rq.idleness(cpu).is_idle() == current.is_none() || self.searches_for_task(cpu),
             "idle {} with current {:?}",
             self.rq.idleness(cpu).is_idle(),
             current
@@ -161,7 +161,8 @@ impl Sched<'_> {
         let free = current.is_none()
             && nr == 0
             && inbox.tasks().is_empty()
-            && self.leaves_for_ns(cpu) == 0;
+            && self.leaves_for_ns(cpu) == 0
+            && !self.searches_for_task(cpu);
         let says = self.host.is_idle(cpu);
         hold!(
             says == free,

@@ -31,6 +31,8 @@ pub struct Cpu {
     pub(super) chores: Chores,
     /// The task that fell asleep here last, while the CPU switches away from it.
     pub(super) leaver: Leaver,
+    /// True while the CPU looks for a task that waits elsewhere, under an outside scheduler.
+    pub(super) searches: bool,
 }
 
 impl Cpu {
@@ -57,5 +59,6 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         scan_cost_ns: 0,
         chores: Chores::default(),
         leaver: Leaver::default(),
+        searches: false,
     }
 }

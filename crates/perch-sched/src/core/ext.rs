@@ -3,7 +3,7 @@
 
 use perch_policy::Wake;
 
-use super::{Life, Programs, Sched, Waker};
+use super::{Life, Programs, Sched, Waker, kind};
 use crate::balance::Vacated;
 use crate::class::ext::ExtClass;
 use crate::id::TaskId;
@@ -32,6 +32,31 @@ impl Sched<'_> {
         self.rq.expire_ext(cpu, key);
         self.apply();
         self.resched_if_needed(programs, cpu);
+    }
+
+    /// Begins the search of `cpu` for a task that waits on another CPU's queue, if one does. Returns
+    /// whether it has begun: the CPU picks when it is over, and interrupts wait until then.
+    pub(super) fn begin_search(&mut self, cpu: usize) -> bool {
+        if std::mem::take(&mut self.cpus[cpu].searches) {
+            return false;
+        }
+        let ns = self.rq.ext_search_ns(cpu);
+        self.apply();
+        if ns == 0 || self.cpus[cpu].inbox.tell(true) {
+            return false;
+        }
+        self.cpus[cpu].searches = true;
+        self.rq.begin_search(cpu);
+        self.host.set_idle(cpu, false);
+        self.publish(cpu);
+        let at_ns = self.rq.now() + ns;
+        self.at(at_ns, kind::IPI, cpu as u32, 0);
+        true
+    }
+
+    /// Returns whether `cpu` looks for a task that waits elsewhere.
+    pub(crate) fn searches_for_task(&self, cpu: usize) -> bool {
+        self.cpus[cpu].searches
     }
 
     /// Interrupts `cpu`, which was asked to reschedule, unless it executes this itself.

@@ -28,7 +28,7 @@ impl Sched<'_> {
     /// Returns whether `cpu` has no task, and none is on its way there.
     fn is_free(&self, cpu: usize) -> bool {
         let empty = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
-        empty && self.cpus[cpu].inbox.is_empty()
+        !self.cpus[cpu].searches && empty && self.cpus[cpu].inbox.is_empty()
     }
 
     /// Lets `cpu` count as idle if it is free.

@@ -121,6 +121,9 @@ impl Sched<'_> {
     pub(crate) fn schedule(&mut self, programs: &mut dyn Programs, cpu: usize) {
         assert!(self.rq.current(cpu).is_none(), "cpu {cpu} runs somebody");
         self.rq.clear_resched(cpu);
+        if self.rq.has_ext() && self.begin_search(cpu) {
+            return;
+        }
         let mut next = self.pick(cpu);
         if next.is_none() {
             self.note_misfit(cpu);

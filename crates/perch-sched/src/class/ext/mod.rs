@@ -68,6 +68,11 @@ pub trait ExtClass {
         prev: Option<TaskId>,
     ) -> Option<TaskId>;
 
+    /// Returns the nanoseconds that pass before `cpu`, which has nothing of its own to run, can have a
+    /// task that waits on another CPU's queue; 0 if none does. The CPU picks afterwards, and may
+    /// then find that others were faster.
+    fn search_ns(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize) -> u64;
+
     /// The running task of `cpu` makes way though it is runnable: for `next`, the CPU's idle task
     /// (`None`), or a task of a higher class, if `outranked`.
     fn put(

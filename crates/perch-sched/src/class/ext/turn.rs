@@ -95,6 +95,22 @@ impl RunQueues {
         self.ask_ext(cpu, |ext, kernel| ext.pick(kernel, cpu, last))
     }
 
+    /// See [`super::ExtClass::search_ns`]; 0 if the next task is picked already, or a higher class has
+    /// one.
+    pub(crate) fn ext_search_ns(&mut self, cpu: usize) -> u64 {
+        if self.cpus[cpu].ext.picked.is_some() || self.pick_rt(cpu).is_some() {
+            return 0;
+        }
+        self.ask_ext(cpu, |ext, kernel| ext.search_ns(kernel, cpu))
+    }
+
+    /// Notes that `cpu` searches, and picks again afterwards. The task that ran last may be woken
+    /// meanwhile.
+    pub(crate) fn begin_search(&mut self, cpu: usize) {
+        self.cpus[cpu].ext.last = None;
+        self.cpus[cpu].need_resched = true;
+    }
+
     #[inline(never)]
     pub(in crate::class) fn set_next_ext(&mut self, cpu: usize, task: TaskId) {
         self.tasks[task].life = Life::Running;
