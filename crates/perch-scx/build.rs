@@ -6,6 +6,8 @@
 #[allow(dead_code)]
 #[path = "../perch-scheduler/build/bpf.rs"]
 mod bpf;
+#[path = "src/native.rs"]
+mod native;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,8 @@ fn main() {
     for path in [
         "native",
         "../perch-scheduler/bpf",
-        "../perch-scheduler/build/bpf.rs",
+        "../perch-scheduler/build",
+        "src/native.rs",
         "../../policy",
     ] {
         println!("cargo::rerun-if-changed={path}");
@@ -44,21 +47,15 @@ fn cross() -> Option<String> {
 
 fn compile(clang: &str, source: &Path, out: &Path) -> PathBuf {
     let object = out.join(source.with_extension("o").file_name().unwrap_or_default());
-    let (arch, flags): (_, &[_]) = match variable("CARGO_CFG_TARGET_ARCH").as_str() {
-        "x86_64" => ("x86", &[]),
-        // Else atomic instructions would be calls of compiler-rt or libgcc.
-        "aarch64" => ("arm64", &["-mno-outline-atomics"]),
-        other => fail(&format!(
-            "perch's BPF program has been written for x86_64 and aarch64, not for {other}"
-        )),
+    let name = variable("CARGO_CFG_TARGET_ARCH");
+    let Some((arch, flags)) = native::arch(&name) else {
+        fail(&format!(
+            "perch's BPF program has been written for x86_64 and aarch64, not for {name}"
+        ))
     };
     let mut command = Command::new(clang);
     command
-        .args(["-O2", "-g0", "-std=gnu11", "-fPIC"])
-        // There is no libc: memcpy() of kfuncs.c must not become a call of itself.
-        .arg("-ffreestanding")
-        // BPF programs read a type's bytes as another's, as the kernel does.
-        .arg("-fno-strict-aliasing")
+        .args(native::COMPILE)
         // Only a compiler for BPF knows the attribute by which a loader finds fields.
         .args(["-Wall", "-Werror", "-Wno-unknown-attributes"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
@@ -75,22 +72,13 @@ fn compile(clang: &str, source: &Path, out: &Path) -> PathBuf {
     object
 }
 
-/// The program's variables are symbols that the loader looks up, and yet its own, whatever else
-/// the process has loaded. The object needs no other, so what is missing is an error here; only a
-/// weak function may be missing, which the program asks for before it calls it.
 fn link(clang: &str, objects: &[PathBuf], to: &Path) {
     let linker = match cross() {
         None => clang.to_string(),
         Some(arch) => env::var("RUSTC_LINKER").unwrap_or_else(|_| format!("{arch}-linux-gnu-gcc")),
     };
     let mut command = Command::new(linker);
-    command
-        .args(["-shared", "-nostdlib"])
-        .args(["-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-z,now"])
-        .args(["-Wl,-z,noexecstack", "-Wl,--build-id=none"])
-        .args(objects)
-        .arg("-o")
-        .arg(to);
+    command.args(native::LINK).args(objects).arg("-o").arg(to);
     run(command);
 }
 

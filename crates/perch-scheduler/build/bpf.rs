@@ -2,21 +2,17 @@
 //! Compiles a crate's bpf/*.bpf.c to BPF by clang. Part of the build scripts of the crates that have
 //! some: perch-scheduler and perch-record.
 
+#[path = "clang.rs"]
+mod clang;
+
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
-/// The oldest clang whose BPF back end knows address spaces (arenas) as well as they are used.
-const CLANG_WANTED: u32 = 19;
-
 /// Compiles all of them into cargo's OUT_DIR; `includes` are folders of headers besides libbpf's.
 pub fn compile_all(includes: &[&str]) {
-    for path in ["bpf", "../perch-scheduler/build/bpf.rs"]
-        .iter()
-        .chain(includes)
-    {
+    for path in ["bpf", "../perch-scheduler/build"].iter().chain(includes) {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-env-changed=PERCH_CLANG");
@@ -86,43 +82,15 @@ fn strips(clang: &str) -> [String; 2] {
     ]
 }
 
-/// A clang that is new enough: $PERCH_CLANG and no other if that is set.
+/// A clang that is new enough.
 pub fn find_clang() -> String {
-    if let Ok(clang) = env::var("PERCH_CLANG") {
-        match clang_version(&clang) {
-            Some(version) if version >= CLANG_WANTED => return clang,
-            Some(version) => fail(&format!(
-                "$PERCH_CLANG is {clang}, which is clang {version}; \
-                 perch's BPF program needs clang {CLANG_WANTED} or newer"
-            )),
-            None => fail(&format!("$PERCH_CLANG is {clang}, which is not clang")),
-        }
-    }
-    let mut names = vec![format!("clang-{CLANG_WANTED}"), "clang".to_string()];
-    names.extend((CLANG_WANTED + 1..CLANG_WANTED + 10).map(|version| format!("clang-{version}")));
-    let mut old = None;
-    for name in names {
-        match clang_version(&name) {
-            Some(version) if version >= CLANG_WANTED => return name,
-            Some(version) => old = Some(version),
-            None => {}
-        }
-    }
-    let found = old.map_or("there is none".to_string(), |version| {
-        format!("only clang {version} is here")
-    });
-    fail(&format!(
-        "perch's BPF program is compiled by clang {CLANG_WANTED} or newer, and {found}: \
-         install clang-{CLANG_WANTED} (./x does), or set PERCH_CLANG to one"
-    ))
-}
-
-/// The major version of a clang; none if it does not run or is something else.
-fn clang_version(clang: impl AsRef<OsStr>) -> Option<u32> {
-    let output = Command::new(clang).arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (_, rest) = text.split_once("clang version ")?;
-    rest.split('.').next()?.parse().ok()
+    let wanted = clang::WANTED;
+    clang::find().unwrap_or_else(|found| {
+        fail(&format!(
+            "perch's BPF program is compiled by clang {wanted} or newer, and {found}: \
+             install clang-{wanted} (./x does), or set PERCH_CLANG to one"
+        ))
+    })
 }
 
 pub fn variable(name: &str) -> String {

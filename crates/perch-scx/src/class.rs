@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A loaded scheduler as a class of the simulated kernel.
 
+use std::collections::HashMap;
+
 use perch_engine::TaskId;
 use perch_sched::{ExtClass, ExtKernel, ExtWake, NewGroup, NewTask, Setup};
 
@@ -61,10 +63,10 @@ impl Scheduler {
         }
     }
 
-    /// Lets things happen that are rare on a real machine, as the seed says (see [`Faults`]).
-    pub fn with_faults(mut self, seed: u64) -> Scheduler {
-        self.faults = Some(seed);
-        self
+    /// Lets things happen that are rare on a real machine, as the seed says, if there is one (see
+    /// [`Faults`]).
+    pub fn with_faults(self, faults: Option<u64>) -> Scheduler {
+        Scheduler { faults, ..self }
     }
 
     fn core(&self) -> &Core {
@@ -123,17 +125,15 @@ impl ExtClass for Scheduler {
         self.loader
             .prepare(&self.object, &core)
             .map_err(|e| e.to_string())?;
+        // The threads of a process share its data; its number is that of the first.
+        let mut processes = HashMap::new();
         for (number, task) in setup.tasks.iter().enumerate() {
             let id = TaskId(number as u32);
             let pid = number as i32 + 1;
-            // The threads of a process share its data.
-            let first = task.space.and_then(|space| {
-                setup
-                    .tasks
-                    .iter()
-                    .position(|other| other.space == Some(space))
-            });
-            let tgid = first.map_or(pid, |first| first as i32 + 1);
+            let tgid = match task.space {
+                Some(space) => *processes.entry(space).or_insert(pid),
+                None => pid,
+            };
             let cgroup = task.group.map_or(0, |group| group + 1);
             core.memory
                 .put_task(id, pid, tgid, task.nice.into(), cgroup);
@@ -290,12 +290,5 @@ impl ExtClass for Scheduler {
 
     fn ended(&self) -> Option<&str> {
         self.core().ended()
-    }
-}
-
-impl Drop for Scheduler {
-    fn drop(&mut self) {
-        // The program goes before the memory that it points at.
-        self.loaded = None;
     }
 }

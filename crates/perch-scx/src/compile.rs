@@ -3,9 +3,13 @@
 //! tools/sched_ext, natively: its own headers, ours in place of libbpf's, and the kernel's functions.
 
 use std::collections::BTreeSet;
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::clang::{self, WANTED};
+use crate::native;
 
 /// Our headers and sources, by their path from the folder that the compiler is given.
 const OURS: [(&str, &str); 11] = [
@@ -48,16 +52,13 @@ const MAP_TYPES: [&str; 10] = [
     "PERF_EVENT_ARRAY",
 ];
 
-/// The oldest clang that is asked to compile BPF C here, as perch's own build asks for it.
-const CLANG_WANTED: u32 = 19;
-
 /// The reason why a scheduler could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// There is no clang, or only an old one.
     #[error(
-        "a scheduler is compiled by clang {CLANG_WANTED} or newer, and {0}: install \
-         clang-{CLANG_WANTED}, or set PERCH_CLANG to one"
+        "a scheduler is compiled by clang {WANTED} or newer, and {0}: install \
+         clang-{WANTED}, or set PERCH_CLANG to one"
     )]
     Clang(String),
     /// A file cannot be read or written.
@@ -328,7 +329,7 @@ fn enumerations(vmlinux: &str) -> String {
 /// What is missing, all functions and map types at once.
 pub fn compile(path: &Path) -> Result<Compiled, CompileError> {
     let sources = Sources::find(path)?;
-    let clang = find_clang()?;
+    let clang = clang::find().map_err(CompileError::Clang)?;
     let vmlinux = read(&sources.vmlinux)?;
     let mut needs = map_types(&sources)?;
 
@@ -427,12 +428,11 @@ impl Clang<'_> {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.name);
         // As build.rs compiles perch's own, but that others' warnings are theirs.
-        command.args(["-O2", "-g0", "-std=gnu11", "-fPIC", "-ffreestanding"]);
-        command.args(["-fno-strict-aliasing", "-w"]);
-        if cfg!(target_arch = "aarch64") {
-            command.args(["-D__TARGET_ARCH_arm64", "-mno-outline-atomics"]);
-        } else {
-            command.args(["-D__TARGET_ARCH_x86", "-D__SCX_TARGET_ARCH_x86"]);
+        command.args(native::COMPILE).arg("-w");
+        let (arch, flags) = native::arch(ARCH).expect("perch itself was built for it");
+        command.arg(format!("-D__TARGET_ARCH_{arch}")).args(flags);
+        if arch == "x86" {
+            command.arg("-D__SCX_TARGET_ARCH_x86");
         }
         command
     }
@@ -490,13 +490,7 @@ impl Clang<'_> {
     ) -> Result<Vec<u8>, CompileError> {
         let to = self.folder.join("scheduler.so");
         let mut command = Command::new(&self.name);
-        command
-            .args(["-shared", "-nostdlib"])
-            .args(["-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-z,now"])
-            .args(["-Wl,-z,noexecstack", "-Wl,--build-id=none"])
-            .args(objects)
-            .arg("-o")
-            .arg(&to);
+        command.args(native::LINK).args(objects).arg("-o").arg(&to);
         let output = command
             .env("LC_ALL", "C")
             .output()
@@ -609,39 +603,6 @@ fn division(operation: &str, width: &str) -> String {
          %r = select i1 %z, {width} {otherwise}, {width} %q\n\
          ret {width} %r\n}}\n"
     )
-}
-
-/// A clang that is new enough: $PERCH_CLANG and no other if that is set.
-fn find_clang() -> Result<String, CompileError> {
-    if let Ok(clang) = std::env::var("PERCH_CLANG") {
-        return match clang_version(&clang) {
-            Some(version) if version >= CLANG_WANTED => Ok(clang),
-            Some(version) => Err(CompileError::Clang(format!(
-                "$PERCH_CLANG is clang {version}"
-            ))),
-            None => Err(CompileError::Clang(format!(
-                "$PERCH_CLANG is {clang}, which is not clang"
-            ))),
-        };
-    }
-    let mut names = vec![format!("clang-{CLANG_WANTED}"), "clang".to_string()];
-    names.extend((CLANG_WANTED + 1..CLANG_WANTED + 10).map(|version| format!("clang-{version}")));
-    let mut found = "there is none".to_string();
-    for name in names {
-        match clang_version(&name) {
-            Some(version) if version >= CLANG_WANTED => return Ok(name),
-            Some(version) => found = format!("only clang {version} is here"),
-            None => {}
-        }
-    }
-    Err(CompileError::Clang(found))
-}
-
-fn clang_version(name: &str) -> Option<u32> {
-    let output = Command::new(name).arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let behind = text.split("clang version ").nth(1)?;
-    behind.split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]

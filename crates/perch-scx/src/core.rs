@@ -996,15 +996,8 @@ impl Core {
             let llc = topology.llc(prev).map(|llc| topology.llc_span(llc));
             let llc = llc.filter(|_| topology.nr_llcs() > 1);
             let llc = llc.map(|span| within(span.words(), span.first_word()));
-            let node: Option<Vec<u64>> = (topology.nr_nodes() > 1).then(|| {
-                let mut words = vec![0; may.len()];
-                for cpu in (0..topology.nr_cpus()).filter(|&cpu| has(cpu)) {
-                    if topology.node(cpu) == topology.node(prev) {
-                        words[cpu / 64] |= 1 << (cpu % 64);
-                    }
-                }
-                words
-            });
+            let node = (topology.nr_nodes() > 1)
+                .then(|| more::of_node(topology, &may, topology.node(prev)));
             let mut state = self.state();
             let State { idle, turns, .. } = &mut *state;
             if wake_flags & flag::WAKE_SYNC != 0 {

@@ -2,6 +2,7 @@
 //! Schedulers of others: their BPF C, compiled natively, and in place of their loader a description
 //! of what it would set.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,6 +71,8 @@ pub struct Package {
     /// What is worth knowing about how it was made, in sentences.
     pub notes: Vec<String>,
     object: Vec<u8>,
+    /// The sizes of what the object exports.
+    sizes: Sizes,
     description: Description,
     text: String,
 }
@@ -107,7 +110,8 @@ impl Package {
             reason,
         };
         let mut description = Description::parse(&text).map_err(refuse)?;
-        let lacks = description.lacks(&symbols(&compiled.object).map_err(refuse)?);
+        let sizes = symbols(&compiled.object).map_err(refuse)?;
+        let lacks = description.lacks(&sizes);
         if set.is_some()
             && let Some(first) = lacks.first()
         {
@@ -127,6 +131,7 @@ impl Package {
             name: compiled.name,
             notes,
             object: compiled.object,
+            sizes,
             description,
             text,
         })
@@ -148,7 +153,8 @@ impl Package {
         let text = String::from_utf8(parts.1.to_vec())
             .map_err(|_| refuse("its description is not UTF-8"))?;
         let mut description = Description::parse(&text).map_err(|reason| refuse(&reason))?;
-        for name in description.lacks(&symbols(parts.0).map_err(|reason| refuse(&reason))?) {
+        let sizes = symbols(parts.0).map_err(|reason| refuse(&reason))?;
+        for name in description.lacks(&sizes) {
             description.forget(&name);
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -156,6 +162,7 @@ impl Package {
             name: name.into_owned(),
             notes: Vec::new(),
             object: parts.0.to_vec(),
+            sizes,
             description,
             text,
         })
@@ -212,17 +219,11 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(rest.split_at(at))
 }
 
-/// Returns the scheduler at `path` for the scenarios of a comparison: a file that `perch scx build`
-/// wrote, or a scheduler's source, which is compiled first.
-///
-/// # Errors
-/// What of it cannot be used.
-pub fn foreign(path: &Path) -> Result<Outside, ForeignError> {
-    Package::open(path)?.outside(format!("scx:{}", path.display()))
-}
+/// Bytes of what a shared object exports, by name.
+type Sizes = HashMap<String, u64>;
 
 /// The names and sizes of what a shared object exports.
-fn symbols(object: &[u8]) -> Result<std::collections::HashMap<String, u64>, String> {
+fn symbols(object: &[u8]) -> Result<Sizes, String> {
     use object::{Object as _, ObjectSymbol as _};
     let file = object::File::parse(object).map_err(|error| error.to_string())?;
     let all = file
@@ -269,10 +270,9 @@ impl Loader for ForeignLoader {
 
     fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError> {
         let description = &self.package.description;
-        let sizes = symbols(&self.package.object).unwrap_or_default();
         for (name, value) in &description.set {
             let at = object.variable(name)?;
-            let size = sizes.get(name).copied().unwrap_or_default() as usize;
+            let size = self.package.sizes.get(name).copied().unwrap_or_default() as usize;
             let bytes = (value.bytes(&self.shape, size))
                 .map_err(|reason| ObjectError::Set(name.clone(), reason))?;
             // SAFETY: the program's variables are writable natively, and the symbol is this long.

@@ -40,11 +40,9 @@ const COUNTED: Counted = Counted {
 
 /// The reason why perch cannot be loaded into a simulated kernel.
 #[derive(Debug, thiserror::Error)]
-pub enum PerchError {
-    /// The settings do not suit the machine.
+enum PerchError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The natively compiled program cannot be used.
     #[error(transparent)]
     Object(#[from] ObjectError),
 }
@@ -54,14 +52,7 @@ pub enum PerchError {
 /// # Errors
 /// As `perch run` refuses them.
 pub fn live(set: &str) -> Result<Outside, SettingsError> {
-    let mut settings = Settings::default();
-    if !set.is_empty() {
-        settings.set(set)?;
-    }
-    let make = move |machine: &Machine, topology: &Arc<Topology>| {
-        perch(machine, topology, &settings).map_err(|error| error.to_string())
-    };
-    Ok(Outside::new(format!("live:{set}"), make))
+    outside(set, format!("live:{set}"), None)
 }
 
 /// Returns perch as [`live`] does, on a machine where claims of idle CPUs are lost and interrupts and
@@ -70,29 +61,22 @@ pub fn live(set: &str) -> Result<Outside, SettingsError> {
 /// # Errors
 /// As `perch run` refuses the settings.
 pub fn live_with_faults(set: &str, seed: u64) -> Result<Outside, SettingsError> {
+    outside(set, format!("live:{set} with faults {seed}"), Some(seed))
+}
+
+fn outside(set: &str, words: String, faults: Option<u64>) -> Result<Outside, SettingsError> {
     let mut settings = Settings::default();
     if !set.is_empty() {
         settings.set(set)?;
     }
     let make = move |machine: &Machine, topology: &Arc<Topology>| {
         let scheduler = scheduler(machine, topology, &settings).map_err(|e| e.to_string())?;
-        Ok(Box::new(scheduler.with_faults(seed)) as Box<dyn ExtClass>)
+        Ok(Box::new(scheduler.with_faults(faults)) as Box<dyn ExtClass>)
     };
-    Ok(Outside::new(format!("live:{set} with faults {seed}"), make))
+    Ok(Outside::new(words, make))
 }
 
-/// Returns perch as `perch run` would load it on `machine`, for a simulated kernel.
-///
-/// # Errors
-/// When `perch run` would refuse the settings, or the program cannot be loaded.
-pub fn perch(
-    machine: &Machine,
-    topology: &Arc<Topology>,
-    settings: &Settings,
-) -> Result<Box<dyn ExtClass>, PerchError> {
-    Ok(Box::new(scheduler(machine, topology, settings)?))
-}
-
+/// Returns perch as `perch run` would load it on `machine`.
 fn scheduler(
     machine: &Machine,
     topology: &Arc<Topology>,

@@ -30,13 +30,7 @@ impl Sched<'_> {
             self.reserve(from, -1);
             self.reserve(to, 1);
         }
-        let distance = self.costs.distance(from, to);
-        self.happened(Observed::Balanced {
-            task,
-            from,
-            to,
-            distance,
-        });
+        self.note_moved(task, from, to);
         self.enqueue(to, task, true);
         if delayed {
             self.rq.delay_moved(to, task);
@@ -48,6 +42,17 @@ impl Sched<'_> {
         if self.rq.idleness(to).is_idle() {
             self.send_ipi(to, to, 0);
         }
+    }
+
+    /// Tells the observers that a task was moved from one CPU's queue to another's.
+    pub(crate) fn note_moved(&mut self, task: TaskId, from: usize, to: usize) {
+        let distance = self.costs.distance(from, to);
+        self.happened(Observed::Balanced {
+            task,
+            from,
+            to,
+            distance,
+        });
     }
 
     /// Moves the running task of `source` to `cpu`, for active balance or exec. Returns whether it

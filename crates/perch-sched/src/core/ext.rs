@@ -80,13 +80,7 @@ impl Sched<'_> {
         if self.rq.idleness(from).is_idle() && self.leaves_for_ns(from) == 0 {
             self.count_as_idle(from);
         }
-        let distance = self.costs.distance(from, to);
-        self.happened(Observed::Balanced {
-            task,
-            from,
-            to,
-            distance,
-        });
+        self.note_moved(task, from, to);
     }
 
     /// Charges the next or the running task of `cpu` for `ns` nanoseconds of kernel work.
@@ -132,13 +126,7 @@ impl Sched<'_> {
         self.rq.detach_ext(source, task);
         self.apply();
         self.publish(source);
-        let distance = self.costs.distance(source, to);
-        self.happened(Observed::Balanced {
-            task,
-            from: source,
-            to,
-            distance,
-        });
+        self.note_moved(task, source, to);
         self.rq.assign(task, to);
         self.enqueue(to, task, true);
         self.check_preempt(to, task);

@@ -41,15 +41,15 @@ static __attribute__((noinline)) perch_u32 widest_set(perch_u32 cpu)
 }
 
 /*
- * The first idle CPU of a set that the task with this affinity mask may use;
- * PERCH_NONE without one.
+ * The first CPU of a set that is in the kernel's mask at `mask_at` and that the
+ * task with this affinity mask may use; PERCH_NONE without one.
  */
-PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
+PERCH_OUTLINE perch_u32 first_in_set(perch_u64 mask_at, perch_u64 allowed_at, perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
 
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
-		perch_u64 m = mask_word(idle_cpus_at, first + k);
+		perch_u64 m = mask_word(mask_at, first + k);
 
 		if (m)
 			m &= perch_host_set_word(0, set, first + k) &
@@ -58,6 +58,12 @@ PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
 			return (first + k) * 64 + __builtin_ctzll(m);
 	}
 	return PERCH_NONE;
+}
+
+/* The first idle CPU of those. */
+static inline perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
+{
+	return first_in_set(idle_cpus_at, allowed_at, set);
 }
 
 #endif

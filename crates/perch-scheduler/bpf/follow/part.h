@@ -33,23 +33,6 @@ static inline bool has_busy_sibling(perch_u32 cpu)
 	return false;
 }
 
-/* The first CPU of a wholly idle core in a set that the task may use; PERCH_NONE without one. */
-PERCH_OUTLINE perch_u32 idle_core_in_set(perch_u64 allowed_at, perch_u32 set)
-{
-	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
-
-	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
-		perch_u64 m = mask_word(idle_cores_at, first + k);
-
-		if (m)
-			m &= perch_host_set_word(0, set, first + k) &
-			     mask_word(allowed_at, first + k);
-		if (m)
-			return (first + k) * 64 + __builtin_ctzll(m);
-	}
-	return PERCH_NONE;
-}
-
 /* A CPU of the nearest idle core that the task may use; PERCH_NONE without one. */
 PERCH_OUTLINE perch_u32 nearest_idle_core(perch_u64 allowed_at, perch_u32 cpu)
 {
@@ -60,7 +43,7 @@ PERCH_OUTLINE perch_u32 nearest_idle_core(perch_u64 allowed_at, perch_u32 cpu)
 
 		if (sd == PERCH_NONE || perch_host_domain_flags(0, sd) & PERCH_SD_NUMA)
 			break;
-		found = idle_core_in_set(allowed_at, perch_host_domain_set(0, sd));
+		found = first_in_set(idle_cores_at, allowed_at, perch_host_domain_set(0, sd));
 		if (found != PERCH_NONE)
 			return found;
 	}

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use perch_engine::TaskId;
+use perch_policy::Topology;
 
 use super::{Core, State};
 use crate::abi::flag;
@@ -31,6 +32,15 @@ impl Masks {
         mask[..words.len()].copy_from_slice(words);
         mask.as_ptr() as usize
     }
+}
+
+/// The CPUs of a node among `words`.
+pub(super) fn of_node(topology: &Topology, words: &[u64], node: usize) -> Vec<u64> {
+    let mut own = vec![0; words.len()];
+    for cpu in (0..topology.nr_cpus()).filter(|&cpu| topology.node(cpu) == node) {
+        own[cpu / 64] |= words[cpu / 64] & 1 << (cpu % 64);
+    }
+    own
 }
 
 impl Core {
@@ -96,18 +106,6 @@ impl Core {
         self.state().masks.lend(0, &words)
     }
 
-    /// The CPUs of a node among `words`.
-    fn of_node(&self, words: &[u64], node: usize) -> Vec<u64> {
-        self.kernel(|kernel| {
-            let topology = kernel.topology();
-            let mut own = vec![0; words.len()];
-            for cpu in (0..self.nr_cpus).filter(|&cpu| topology.node(cpu) == node) {
-                own[cpu / 64] |= words[cpu / 64] & 1 << (cpu % 64);
-            }
-            own
-        })
-    }
-
     fn is_node(&self, node: i32) -> Option<usize> {
         let found = usize::try_from(node)
             .ok()
@@ -122,7 +120,7 @@ impl Core {
     pub fn idle_mask_of_node(&self, of_cores: bool, node: i32) -> usize {
         let number = self.is_node(node).unwrap_or(0);
         let all = self.look().idle.words(of_cores).to_vec();
-        let own = self.of_node(&all, number);
+        let own = self.kernel(|kernel| of_node(kernel.topology(), &all, number));
         let lent = 1 + 2 * number + usize::from(of_cores);
         self.state().masks.lend(lent, &own)
     }
@@ -131,7 +129,7 @@ impl Core {
     /// it.
     pub fn pick_idle_of_node(&self, words: &[u64], node: i32, flags: u64) -> Option<usize> {
         let number = self.is_node(node)?;
-        let own = self.of_node(words, number);
+        let own = self.kernel(|kernel| of_node(kernel.topology(), words, number));
         let near = self.pick_idle(&own, flags);
         match flags & flag::PICK_IDLE_IN_NODE {
             0 => near.or_else(|| self.pick_idle(words, flags)),

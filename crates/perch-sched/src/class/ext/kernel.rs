@@ -5,7 +5,6 @@ use perch_policy::{CpuMask, Topology};
 
 use crate::class::RunQueues;
 use crate::class::effect::Effect;
-use crate::core::Life;
 use crate::id::TaskId;
 
 /// The kernel as an [`super::ExtClass`] sees it.
@@ -52,11 +51,6 @@ impl ExtKernel<'_> {
         self.rq.runs_ext(cpu)
     }
 
-    /// Returns whether the task is in the extensible class.
-    pub fn is_ext(&self, task: TaskId) -> bool {
-        !self.rq.is_rt(task)
-    }
-
     /// Returns the number of runnable tasks of all classes on `cpu`, the running one included.
     pub fn nr_running(&self, cpu: usize) -> u32 {
         self.rq.nr(cpu)
@@ -65,11 +59,6 @@ impl ExtKernel<'_> {
     /// Returns the CPU on which the task runs or ran last, and on whose queue it is if it waits.
     pub fn cpu_of(&self, task: TaskId) -> usize {
         self.rq.tasks[task].cpu
-    }
-
-    /// Returns the state that the task is in.
-    pub fn life(&self, task: TaskId) -> Life {
-        self.rq.tasks[task].life
     }
 
     /// Returns the CPUs that the task may use.
@@ -85,16 +74,6 @@ impl ExtKernel<'_> {
 
 /// Requests.
 impl ExtKernel<'_> {
-    /// Charges the running task of `cpu` for its time since the last charge; see
-    /// [`super::ExtClass::charge`]. Returns that time, in nanoseconds.
-    pub fn account(&mut self, cpu: usize) -> u64 {
-        let now = self.rq.now;
-        match self.rq.cpus[cpu].current {
-            Some(task) if self.rq.runs_ext(cpu) => self.rq.run_time_mut(task).account(now),
-            _ => 0,
-        }
-    }
-
     /// Asks `cpu` to reschedule (`resched_curr()`).
     pub fn resched(&mut self, cpu: usize) {
         self.rq.cpus[cpu].need_resched = true;
