@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// The sources of the model. The library's machines are in perch-machine.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 17] = [
     "policy",
     "crates/perch-engine/src",
     "crates/perch-experiment/src",
@@ -19,6 +19,10 @@ const SOURCES: [&str; 13] = [
     "crates/perch-policy/build.rs",
     "crates/perch-policy/src",
     "crates/perch-sched/src",
+    "crates/perch-scheduler/bpf",
+    "crates/perch-scheduler/src",
+    "crates/perch-scx/native",
+    "crates/perch-scx/src",
     "crates/perch-sim/src",
     "crates/perch-sweep/src",
     "crates/perch-workload/src",

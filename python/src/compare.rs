@@ -94,8 +94,11 @@ pub fn compare(
     hz: u32,
     root_domain: &str,
 ) -> PyResult<Comparison> {
-    let arms = arms.into_iter().map(arm).collect::<PyResult<_>>()?;
     let era: Era = (era.parse()).map_err(|error| of_argument(format!("era: {error}")))?;
+    let arms = arms
+        .into_iter()
+        .map(|words| arm(words, era))
+        .collect::<PyResult<_>>()?;
     let root_domain: RootDomain =
         (root_domain.parse()).map_err(|error| of_argument(format!("root_domain: {error}")))?;
     let machine = Arc::new(perch_machine::resolve(machine).map_err(of_machine)?);
@@ -117,14 +120,8 @@ pub fn compare(
     Ok(Comparison(found.map_err(of_experiment)?))
 }
 
-fn arm((name, modes): (String, String)) -> PyResult<Arm> {
-    let modes = perch_sweep::modes(&modes)
-        .map_err(|error| of_argument(format!("arm `{name}`: {error}")))?;
-    Ok(Arm {
-        name,
-        modes,
-        scheduler: None,
-    })
+fn arm((name, modes): (String, String), era: Era) -> PyResult<Arm> {
+    Arm::new(&name, &modes, era).map_err(|why| of_argument(format!("arm `{name}`: {why}")))
 }
 
 fn plan(effort: &str) -> PyResult<Plan> {

@@ -14,14 +14,15 @@ mod tables;
 use std::path::Path;
 
 use perch_file::Kind;
-use perch_policy::{Era, Modes};
+use perch_policy::Era;
 use perch_sim::RootDomain;
 use perch_sim::workload::Budget;
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
+use crate::arm::Arm;
 use crate::error::{ExperimentError, Source};
-use crate::model::{Arm, BASELINE, Experiment, PATCHED};
+use crate::model::{BASELINE, Experiment, PATCHED};
 use crate::published;
 use raw::{RawArm, RawFile};
 use refuse::refuse;
@@ -136,15 +137,8 @@ fn arms(source: &Source, era: Era, raw: &[RawArm]) -> Result<Vec<Arm>, Experimen
             let reason = format!("there are two arms `{name}`");
             return Err(refuse(source, &arm.name, "arm.name", &reason, ""));
         }
-        let words = arm.modes.get_ref().parse::<Modes>();
-        let modes = words.and_then(|modes| era.check(&modes).map(|()| modes));
-        let modes = modes
-            .map_err(|error| refuse(source, &arm.modes, "arm.modes", &format!("{error}"), ""))?;
-        arms.push(Arm {
-            name: name.clone(),
-            modes,
-            scheduler: None,
-        });
+        let found = Arm::new(name, arm.modes.get_ref(), era);
+        arms.push(found.map_err(|why| refuse(source, &arm.modes, "arm.modes", &why, ""))?);
     }
     if arms.len() < 2 {
         let reason = "the arms `baseline` and `patched` are not both there";

@@ -6,6 +6,7 @@
 //! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, without published
 //! figures. Neither result depends on the number of threads.
 
+mod arm;
 mod bootstrap;
 mod cell;
 mod compare;
@@ -38,6 +39,7 @@ mod thoroughness;
 mod transient;
 mod verdicts;
 
+pub use arm::Arm;
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
     ArmKernel, ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec,
@@ -55,7 +57,7 @@ pub use gate::{Change, Gate, GateError, GateOutcome, Judged, check_gates, judge_
 pub use judge::{Tolerance, Verdict};
 pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{
-    Arm, BASELINE, Calibration, Cell, Effort, Experiment, Judging, Load, PATCHED, Wanted, machines,
+    BASELINE, Calibration, Cell, Effort, Experiment, Judging, Load, PATCHED, Wanted, machines,
 };
 pub use pool::Progress;
 pub use published::{Printed, Published, Repeat};

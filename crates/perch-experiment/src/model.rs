@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Modes};
-use perch_sim::{Outside, RootDomain};
+use perch_policy::Era;
+use perch_sim::RootDomain;
 
-use crate::error::ExperimentError;
+use crate::arm::Arm;
 use crate::line::PublishedLine;
 use crate::published::Published;
 use crate::statistic::Statistic;
@@ -16,53 +16,6 @@ use crate::statistic::Statistic;
 pub const BASELINE: &str = "baseline";
 /// The name of the arm that is compared with the published patched column.
 pub const PATCHED: &str = "patched";
-
-/// One setting of the mechanisms. Arms differ in nothing else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arm {
-    /// The name that tables use for the arm.
-    pub name: String,
-    /// The modes of all mechanisms.
-    pub modes: Modes,
-    /// The scheduler in place of the kernel's fair class, if there is one.
-    pub scheduler: Option<Outside>,
-}
-
-impl Arm {
-    /// Returns what differs between arms, in the words of whoever asked for it: the modes, or the
-    /// scheduler.
-    pub fn words(&self) -> String {
-        match &self.scheduler {
-            Some(scheduler) => scheduler.words().to_string(),
-            None => self.modes.to_string(),
-        }
-    }
-
-    /// Reads `NAME:MECHANISM=MODE,...`, the syntax of `--arm`.
-    ///
-    /// # Errors
-    /// Returns a sentence that says what was expected.
-    pub fn parse(text: &str) -> Result<Arm, ExperimentError> {
-        let refuse =
-            |reason: String| Err(ExperimentError::Argument(format!("--arm {text}: {reason}")));
-        let Some((name, modes)) = text.split_once(':') else {
-            return refuse(
-                "expected NAME:MECHANISM=MODE, for example near:cluster=perch".to_string(),
-            );
-        };
-        if name.is_empty() {
-            return refuse("the name before `:` is empty".to_string());
-        }
-        match modes.parse() {
-            Ok(modes) => Ok(Arm {
-                name: name.to_string(),
-                modes,
-                scheduler: None,
-            }),
-            Err(error) => refuse(error.to_string()),
-        }
-    }
-}
 
 /// The simulated time of a load, and the number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

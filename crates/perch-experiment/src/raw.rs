@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every repetition's scores, from which tables and intervals are made.
 
+use crate::arm::Arm;
 use crate::cell::LoadResult;
 use crate::compare::{CompareSpec, ScoreRow};
 use crate::error::ExperimentError;
-use crate::model::{Arm, Cell, Experiment};
+use crate::model::{Cell, Experiment};
 use crate::seed::seed;
 
 /// One score of one repetition of one arm. Repetitions of the same number share a seed in all arms.

@@ -12,9 +12,10 @@ use std::ops::Range;
 
 use perch_sim::workload::{Budget, Demand, Workload};
 
+use crate::arm::Arm;
 use crate::error::ExperimentError;
 use crate::glob;
-use crate::model::{Arm, Cell, Effort, Experiment, Load};
+use crate::model::{Cell, Effort, Experiment, Load};
 use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
 use crate::report::Report;

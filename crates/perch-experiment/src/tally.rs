@@ -9,9 +9,10 @@ use perch_sim::{Latencies, Metrics};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::arm::Arm;
 use crate::compare::{CountRow, distances, occurred};
 use crate::json::null_is_nan;
-use crate::model::{Arm, Experiment, Load};
+use crate::model::{Experiment, Load};
 
 /// The time that woken tasks waited until they ran, in one arm, over all repetitions together.
 /// Percentiles are the upper ends of the histogram's buckets: a percentile is never less than the

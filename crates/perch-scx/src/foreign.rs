@@ -198,6 +198,7 @@ impl Package {
     pub fn outside(self, words: String) -> Result<Outside, ForeignError> {
         // Once now, so that what is wrong is said before any run.
         Object::load(&self.object)?;
+        let image = [&self.object, self.text.as_bytes()].concat();
         let package = Arc::new(self);
         let make = move |_: &Machine, topology: &Arc<Topology>| {
             let object = Object::load(&package.object).map_err(|error| error.to_string())?;
@@ -207,7 +208,7 @@ impl Package {
             };
             Ok(Box::new(Scheduler::new(object, Box::new(loader))) as _)
         };
-        Ok(Outside::new(words, make))
+        Ok(Outside::new(words, image, make))
     }
 }
 

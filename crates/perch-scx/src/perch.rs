@@ -73,7 +73,7 @@ fn outside(set: &str, words: String, faults: Option<u64>) -> Result<Outside, Set
         let scheduler = scheduler(machine, topology, &settings).map_err(|e| e.to_string())?;
         Ok(Box::new(scheduler.with_faults(faults)) as Box<dyn ExtClass>)
     };
-    Ok(Outside::new(words, make))
+    Ok(Outside::new(words.clone(), words.into_bytes(), make))
 }
 
 /// Returns perch as `perch run` would load it on `machine`.

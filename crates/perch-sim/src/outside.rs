@@ -15,14 +15,16 @@ type Make = dyn Fn(&Machine, &Arc<Topology>) -> Result<Box<dyn ExtClass>, String
 #[derive(Clone)]
 pub struct Outside {
     words: String,
+    image: Arc<[u8]>,
     make: Arc<Make>,
 }
 
 impl Outside {
-    /// Returns the scheduler that `make` makes for each run. Two schedulers with the same `words` are
-    /// the same.
+    /// Returns the scheduler that `make` makes for each run. `image` tells it from others: two
+    /// schedulers with the same image decide alike.
     pub fn new(
         words: String,
+        image: impl Into<Arc<[u8]>>,
         make: impl Fn(&Machine, &Arc<Topology>) -> Result<Box<dyn ExtClass>, String>
         + Send
         + Sync
@@ -30,6 +32,7 @@ impl Outside {
     ) -> Outside {
         Outside {
             words,
+            image: image.into(),
             make: Arc::new(make),
         }
     }
@@ -37,6 +40,11 @@ impl Outside {
     /// Returns the scheduler in the words of whoever asked for it.
     pub fn words(&self) -> &str {
         &self.words
+    }
+
+    /// Returns what tells the scheduler from others.
+    pub fn image(&self) -> &[u8] {
+        &self.image
     }
 
     /// Makes it for a run on this machine.
@@ -60,7 +68,7 @@ impl fmt::Debug for Outside {
 
 impl PartialEq for Outside {
     fn eq(&self, other: &Outside) -> bool {
-        self.words == other.words
+        self.words == other.words && self.image == other.image
     }
 }
 

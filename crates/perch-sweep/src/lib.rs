@@ -14,7 +14,7 @@ mod sweep;
 
 pub use error::SweepError;
 pub use simulation::{
-    Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, modes, simulation_schema,
+    Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, simulation_schema,
 };
 pub use store::{Fault, Pruned, Store, Stored};
 pub use sweep::{Done, Point, Progress, Row, Shard, ShardError, Sweep, sweep_schema};

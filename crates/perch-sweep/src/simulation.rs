@@ -11,7 +11,7 @@ use perch_experiment::{
     Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Window,
 };
 use perch_machine::Machine;
-use perch_policy::{Era, Modes, ParseError, Topology};
+use perch_policy::{Era, Topology};
 use perch_sim::RootDomain;
 use perch_workload::{Budget, OF_FILES};
 use schemars::generate::SchemaSettings;
@@ -24,9 +24,6 @@ use crate::machine::Known;
 
 /// The model's version: a digest of every source that a result may depend on.
 pub const MODEL: &str = env!("PERCH_MODEL");
-
-/// The modes of a simulation in which no mechanism acts.
-const OFF: &str = "off";
 
 /// One simulation: a machine, a workload, a kernel, the mechanisms' modes, an effort and a seed.
 /// Keys that are left out are as `perch compare` has them by default.
@@ -56,7 +53,8 @@ pub struct Simulation {
     /// The layout of the kernel's root domain.
     #[serde(default = "root_domain")]
     pub root_domain: String,
-    /// The mechanisms' modes: `cluster=posted,cache=off`, or `off`.
+    /// The mechanisms' modes, `cluster=posted,cache=off` or `off`; or a scheduler in place of the
+    /// kernel's, `live:SETTINGS` or `scx:FILE`.
     #[serde(default = "off")]
     pub modes: String,
     /// How long to simulate, and how often.
@@ -77,7 +75,7 @@ fn root_domain() -> String {
     "stock".to_string()
 }
 fn off() -> String {
-    OFF.to_string()
+    "off".to_string()
 }
 fn seed() -> u64 {
     1
@@ -205,7 +203,7 @@ pub struct Prepared {
     topology: Arc<Topology>,
     era: Era,
     root_domain: RootDomain,
-    modes: Modes,
+    arm: Arm,
     budget: Budget,
 }
 
@@ -244,17 +242,6 @@ pub struct Found {
     pub counts: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// Reads the modes of a simulation: `cluster=posted,cache=off`, or `off`.
-///
-/// # Errors
-/// The mechanism or the mode that does not exist.
-pub fn modes(text: &str) -> Result<Modes, ParseError> {
-    match text {
-        OFF => Ok(Modes::default()),
-        text => text.parse(),
-    }
-}
-
 fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Option<f64>>::deserialize(from)?;
     Ok(values
@@ -282,7 +269,7 @@ impl Simulation {
     /// Returns the reason why it cannot be simulated, with the key to blame.
     pub fn prepare(self, origin: &str, budget: Budget) -> Result<Prepared, SweepError> {
         let known = self.machine_as_said(origin)?;
-        self.with_machine(known, origin, budget)
+        self.with_machine(known, None, origin, budget)
     }
 
     fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
@@ -303,14 +290,15 @@ impl Simulation {
         }
     }
 
-    /// As [`Simulation::prepare`], with a machine that is there.
+    /// As [`Simulation::prepare`], with a machine that is there, and perhaps the arm that `modes` say.
     pub(crate) fn with_machine(
         self,
         known: Known,
+        arm: Option<Arm>,
         origin: &str,
         budget: Budget,
     ) -> Result<Prepared, SweepError> {
-        let prepared = self.resolve(known, origin, budget)?;
+        let prepared = self.resolve(known, arm, origin, budget)?;
         let checked = perch_experiment::check_comparison(&prepared.spec());
         match checked {
             Ok(()) => Ok(prepared),
@@ -321,13 +309,14 @@ impl Simulation {
     /// Computes the key of a simulation that ran, whatever it may have taken.
     pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
         let known = self.machine_as_said(origin)?;
-        Ok(self.resolve(known, origin, Budget::DEFAULT)?.key)
+        Ok(self.resolve(known, None, origin, Budget::DEFAULT)?.key)
     }
 
     /// Reads all names.
     fn resolve(
         mut self,
         known: Known,
+        arm: Option<Arm>,
         origin: &str,
         budget: Budget,
     ) -> Result<Prepared, SweepError> {
@@ -342,9 +331,12 @@ impl Simulation {
         let era: Era = (self.era.parse()).map_err(|error| refused("era", &error))?;
         let root_domain: RootDomain =
             (self.root_domain.parse()).map_err(|error| refused("root_domain", &error))?;
-        let modes = modes(&self.modes).map_err(|error| refused("modes", &error))?;
-        era.check(&modes)
-            .map_err(|error| refused("modes", &error))?;
+        let arm = match arm {
+            Some(arm) => arm,
+            None => {
+                Arm::new(&self.modes, &self.modes, era).map_err(|why| refused("modes", &why))?
+            }
+        };
         let canonical = Canonical {
             model: MODEL,
             machine: known.digest,
@@ -353,7 +345,10 @@ impl Simulation {
             era: era.to_string(),
             hz: self.hz,
             root_domain: &self.root_domain,
-            modes: modes.to_string(),
+            modes: match &arm.scheduler {
+                Some(scheduler) => digest(scheduler.image()),
+                None => arm.modes.to_string(),
+            },
             effort: self.effort,
             seed: self.seed,
         };
@@ -366,7 +361,7 @@ impl Simulation {
             key,
             era,
             root_domain,
-            modes,
+            arm,
             budget,
         })
     }
@@ -381,11 +376,7 @@ impl Prepared {
             hz: self.asked.hz,
             root_domain: self.root_domain,
             workload: self.asked.workload.clone(),
-            arms: vec![Arm {
-                name: self.asked.modes.clone(),
-                modes: self.modes,
-                scheduler: None,
-            }],
+            arms: vec![self.arm.clone()],
             plan: self.asked.effort.plan(),
             statistics: false,
             seed: self.asked.seed,

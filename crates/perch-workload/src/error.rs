@@ -69,6 +69,20 @@ pub enum SpecError {
         /// The greatest number that the key takes.
         high: i128,
     },
+    /// A share of the CPUs is not one, or too many.
+    #[error(
+        "{key}={value}: expected a percentage of {cpus} CPUs that is at most {high}, as in 50%"
+    )]
+    Share {
+        /// The key.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// The greatest number that the key takes.
+        high: u64,
+        /// The CPUs that `where` names.
+        cpus: u64,
+    },
     /// A key is given by two of its names.
     #[error("{} mean the same: expected one of them", .names.join(" and "))]
     Synonyms {
@@ -112,7 +126,7 @@ pub enum SpecError {
     #[error(transparent)]
     Class(#[from] ClassError),
     /// `tasks` of `runsleep` is not a number of tasks.
-    #[error("tasks={value}: expected a number from 1 to {MAX_TASKS}, or N/cpu")]
+    #[error("tasks={value}: expected a number from 1 to {MAX_TASKS}, N/cpu or N%")]
     Tasks {
         /// The value.
         value: String,

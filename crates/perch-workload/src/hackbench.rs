@@ -113,7 +113,7 @@ impl Common {
 
 /// Builds hackbench in its default form.
 pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    let groups = keys.number("groups", 10, 1, MAX_TASKS / 2)?;
+    let groups = keys.count("groups", 10, 1, MAX_TASKS / 2)?;
     let fds = keys.number("fds", 20, 1, 10_000)?;
     let loops = keys.number("loops", 100, 1, 1_000_000_000)?;
     let size = keys.number("size", 100, 1, MAX_MESSAGE)?;

@@ -91,7 +91,49 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Takes out a number, as [`Keys::number`] does, of a key that has several names.
+    /// Takes out a number of tasks, of pairs or of groups: a number as [`Keys::number`] takes it, or
+    /// `N%` of the CPUs that `where` names, rounded and at least `low`.
+    ///
+    /// # Errors
+    /// A text that is neither, or a share that comes to more than `high`.
+    pub fn count(
+        &mut self,
+        key: &'static str,
+        default: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, SpecError> {
+        let place = self.place()?;
+        self.count_on(&place, key, default, low, high)
+    }
+
+    /// Takes out a number, as [`Keys::count`] does, where the CPUs are known.
+    ///
+    /// # Errors
+    /// Those of [`Keys::count`].
+    pub fn count_on(
+        &mut self,
+        place: &CpuMask,
+        key: &'static str,
+        default: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, SpecError> {
+        let share = self
+            .left
+            .get(key)
+            .filter(|text| text.ends_with('%'))
+            .cloned();
+        match share {
+            None => self.number(key, default, low, high),
+            Some(text) => {
+                self.text(key);
+                share_of(place, key, text, high).map(|count| count.max(low))
+            }
+        }
+    }
+
+    /// Takes out a number, as [`Keys::count`] does, of a key that has several names.
     ///
     /// # Errors
     /// A text that is not such a number, or a spec that gives the key by two of its names.
@@ -109,7 +151,7 @@ impl<'a> Keys<'a> {
             .collect();
         match given[..] {
             [] => Ok(default),
-            [name] => self.number(name, default, low, high),
+            [name] => self.count(name, default, low, high),
             _ => Err(SpecError::Synonyms {
                 names: names.to_vec(),
             }),
@@ -152,6 +194,20 @@ impl<'a> Keys<'a> {
         Ok(Arc::new(mask))
     }
 
+    /// Returns the CPUs that `where` names, and leaves the key to the builder.
+    ///
+    /// # Errors
+    /// As [`Keys::cpus`].
+    pub fn place(&mut self) -> Result<Arc<CpuMask>, SpecError> {
+        let given = self.left.get("where").cloned();
+        let known = self.known.len();
+        let cpus = self.cpus()?;
+        self.known.truncate(known);
+        self.left
+            .extend(given.map(|text| ("where".to_string(), text)));
+        Ok(cpus)
+    }
+
     /// Takes out the two keys that clamp the utilisation of every task, least and greatest, as
     /// `uclampset` does for the tasks that it starts; `None` if the spec gives neither.
     pub fn uclamp(&mut self) -> Result<Option<(u32, u32)>, SpecError> {
@@ -192,5 +248,79 @@ impl<'a> Keys<'a> {
                 known: self.known.clone(),
             }),
         }
+    }
+}
+
+/// Returns how many `N%` of the CPUs are, rounded, at least 1 and at most `high`.
+///
+/// # Errors
+/// Another text, or more than `high`.
+pub(crate) fn share_of(
+    place: &CpuMask,
+    key: &'static str,
+    value: String,
+    high: u64,
+) -> Result<u64, SpecError> {
+    let cpus = place.weight() as u64;
+    let percent = value
+        .strip_suffix('%')
+        .and_then(|text| text.parse::<u32>().ok());
+    let count = percent.map(|percent| ((cpus * u64::from(percent) + 50) / 100).max(1));
+    count
+        .filter(|count| *count <= high)
+        .ok_or(SpecError::Share {
+            key,
+            value,
+            high,
+            cpus,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Workload;
+
+    fn tasks(spec: &str) -> Result<usize, String> {
+        let machine = perch_machine::resolve("kunpeng920").unwrap();
+        let workload = Workload::parse(spec, &machine).map_err(|error| error.to_string())?;
+        Ok(workload.tasks.len())
+    }
+
+    #[test]
+    fn numbers_of_tasks_may_be_shares_of_the_cpus_they_run_on() {
+        for (spec, same) in [
+            ("pipe:pairs=50%", "pipe:pairs=64"),
+            ("tbench:where=node0,n=25%", "tbench:where=node0,n=8"),
+            ("sysbench:threads=110%,where=cpu0-9", "sysbench:threads=11"),
+            ("schbench:n=75%,where=node1", "schbench:n=24"),
+            ("runsleep:tasks=200%", "runsleep:tasks=2/cpu"),
+            ("hackbench:groups=1%,where=node0", "hackbench:groups=1"),
+        ] {
+            assert_eq!(tasks(spec), tasks(same), "{spec}");
+        }
+        let error = tasks("pipe:pairs=many%").unwrap_err();
+        assert!(
+            error.contains("pairs=many%: expected a percentage of 128"),
+            "{error}"
+        );
+        let error = tasks("sysbench:threads=4000000000%").unwrap_err();
+        assert!(error.contains("at most"), "{error}");
+        // Times are no shares.
+        let error = tasks("runsleep:run_us=50%").unwrap_err();
+        assert!(error.contains("expected a whole number"), "{error}");
+    }
+
+    #[test]
+    fn any_workload_may_have_hogs_beside_it() {
+        let alone = tasks("schbench:n=4,where=node0").unwrap();
+        let beside = tasks("schbench:n=4,where=node0,hogs=50%,hogs_nice=5").unwrap();
+        assert_eq!(beside, alone + 16);
+        // A virtual machine's are in groups of their own.
+        assert!(tasks("vm:hogs=2x2").is_ok());
+        let error = tasks("pipe:hogs=2x2").unwrap_err();
+        assert!(
+            error.contains("hogs=2x2: expected a whole number"),
+            "{error}"
+        );
     }
 }

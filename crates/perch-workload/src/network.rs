@@ -89,7 +89,7 @@ fn pairs(
     start: Start,
     measure: impl Fn(u64) -> Measure,
 ) -> Result<Workload, SpecError> {
-    let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
+    let n = keys.count("n", 1, 1, MAX_TASKS / 2)?;
     let counts = Demand::new(2 * n + 2, 30 * n, 2 * n + 3);
     keys.afford(&[("n", &n)], counts)?;
     let allowed = keys.cpus()?;

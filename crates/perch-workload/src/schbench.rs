@@ -59,7 +59,7 @@ struct Threads {
 
 impl Threads {
     fn of(keys: &mut Keys<'_>, messengers: u64) -> Result<Threads, SpecError> {
-        let messengers = keys.number("messengers", messengers, 1, MAX_TASKS / 2)?;
+        let messengers = keys.count("messengers", messengers, 1, MAX_TASKS / 2)?;
         let workers = keys.number_of(&["workers", "threads", "n"], 1, 1, MAX_TASKS / 2)?;
         let allowed = keys.cpus()?;
         let n = messengers.saturating_mul(workers + 1);

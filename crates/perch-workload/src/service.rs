@@ -87,7 +87,7 @@ fn send(channel: u32, lines: u32) -> Op {
 /// a time, without thinking. A server does the same work as a server of [`crate::network::tbench`],
 /// which is fitted to measurements; a client does as much.
 pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    let n = keys.number("n", 8, 1, MAX_TASKS / 2)? as u32;
+    let n = keys.count("n", 8, 1, MAX_TASKS / 2)? as u32;
     let Exchange {
         before,
         after,
@@ -134,7 +134,7 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 ///
 /// The web server consists of processes that serve a connection each (Apache's prefork).
 pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    let at_once = keys.number("at_once", 1, 1, MAX_TASKS / 2)? as u32;
+    let at_once = keys.count("at_once", 1, 1, MAX_TASKS / 2)? as u32;
     let calls = keys.number("calls", 500, 1, 1_000_000)?;
     let burst = keys.number("burst", 100, 1, 10_000)?;
     if burst > calls || calls % burst != 0 {
@@ -212,7 +212,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 /// do not think keep 3.4 vCPUs busy. A request makes as many queries as it takes for bursts of some
 /// 150 us, a guess.
 pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    let users = keys.number("users", 4, 1, MAX_TASKS / 4)? as u32;
+    let users = keys.count("users", 4, 1, MAX_TASKS / 4)? as u32;
     let counts = Demand {
         tasks: 3 * u64::from(users),
         operations: 17 * u64::from(users),

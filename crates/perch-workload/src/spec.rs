@@ -6,8 +6,8 @@ use perch_machine::Machine;
 use crate::keys::Keys;
 use crate::words::{RECORDED, RTAPP};
 use crate::{
-    Budget, Class, Demand, Site, SpecError, Workload, WorkloadError, ffmpeg, hackbench, network,
-    recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
+    Budget, Class, Demand, Site, Space, SpecError, Workload, WorkloadError, ffmpeg, hackbench,
+    network, recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
 };
 
 /// A workload that this version has.
@@ -125,7 +125,9 @@ pub const OF_FILES: [&str; 2] = [RECORDED, RTAPP];
 
 /// Help on the keys that every workload takes beside its own.
 pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \
-     fair, fifo:N or rr:N: what chrt starts them as";
+     fair, fifo:N or rr:N: what chrt starts them as; hogs (but for vm) and hogs_nice: as many tasks beside it, \
+     on the same CPUs, that never sleep and that no score counts. Numbers of tasks, pairs and groups may be N%: of the CPUs that \
+     where names";
 
 /// Name and help of every workload; the help is a line about the workload and its keys.
 pub fn names() -> Vec<(&'static str, &'static str)> {
@@ -174,7 +176,9 @@ impl Workload {
         };
         let mut keys = Keys::parse(rest, machine, budget)?;
         keys.file = file.to_string();
+        let place = keys.place()?;
         let mut workload = (kind.build)(&mut keys)?;
+        let hogs = synthetic::hogs(&mut keys, &place)?;
         let uclamp = keys.uclamp()?;
         let class = keys.text("class").map(|text| Class::parse(&text));
         let class = class.transpose()?;
@@ -190,6 +194,11 @@ impl Workload {
             t.uclamp = uclamp.unwrap_or(t.uclamp);
             t.class = class.unwrap_or(t.class);
         });
+        for mut hog in hogs {
+            hog.space = Some(workload.spaces.len() as u32);
+            workload.spaces.push(Space::default());
+            workload.tasks.push(hog);
+        }
         let checks = workload.tasks.iter().map(|t| t.class.check());
         checks.collect::<Result<(), _>>()?;
         workload.spec = spec.to_string();

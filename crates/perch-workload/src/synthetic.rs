@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
 
-use perch_engine::Dist;
+use std::sync::Arc;
 
-use crate::keys::Keys;
+use perch_engine::Dist;
+use perch_policy::CpuMask;
+
+use crate::keys::{Keys, share_of};
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
@@ -14,7 +17,7 @@ const PIPE_FOOTPRINT: u32 = 77;
 
 /// Builds pairs of tasks that pass a byte to and fro through pipes.
 pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
+    let pairs = keys.count("pairs", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
     let counts = Demand {
         tasks: 2 * pairs,
@@ -78,12 +81,38 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     })
 }
 
+/// Builds the tasks that any workload may have beside it: they run for ever, on these CPUs.
+pub(crate) fn hogs(keys: &mut Keys<'_>, place: &Arc<CpuMask>) -> Result<Vec<TaskSpec>, SpecError> {
+    let hogs = keys.count_on(place, "hogs", 0, 0, MAX_TASKS)?;
+    let nice = keys.number("hogs_nice", 0i8, -20, 19)?;
+    let counts = Demand {
+        tasks: hogs,
+        ..Demand::default()
+    };
+    keys.afford(&[("hogs", &hogs)], counts)?;
+    let hog = TaskSpec {
+        program: vec![Op::Run(Dist::around(10_000_000, 5)), Op::Jump(0)].into(),
+        allowed: place.clone(),
+        nice,
+        class: Class::Fair,
+        uclamp: UNCLAMPED,
+        footprint: 64.into(),
+        space: None,
+        group: None,
+        start: Some(Dist::Uniform(0, 1_000_000)),
+        site: Site::Host,
+    };
+    Ok(vec![hog; hogs as usize])
+}
+
 /// Builds tasks that run, sleep, and start again.
 pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let cpus = keys.machine.cpus.len() as u64;
     let asked = keys.text("tasks");
+    let allowed = keys.cpus()?;
     let tasks = match &asked {
         None => 2 * cpus,
+        Some(text) if text.ends_with('%') => share_of(&allowed, "tasks", text.clone(), MAX_TASKS)?,
         Some(text) => {
             let (number, times) = match text.strip_suffix("/cpu") {
                 Some(number) => (number, cpus),
@@ -108,10 +137,9 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let run = keys.number("run_us", 1000, 1, 1_000_000)? * 1000;
     let sleep = keys.number("sleep_us", 1200, 0, 1_000_000)? * 1000;
     let nice = keys.number("nice", 0i8, -20, 19)?;
-    let allowed = keys.cpus()?;
     let work = Op::Run(Dist::around(run, 20));
     let rest = Op::Sleep(Dist::around(sleep, 20));
-    let program: std::sync::Arc<[Op]> = match sleep {
+    let program: Arc<[Op]> = match sleep {
         0 => vec![work, Op::Count, Op::Jump(0)].into(),
         _ => vec![work, Op::Count, rest, Op::Jump(0)].into(),
     };

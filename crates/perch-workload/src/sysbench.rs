@@ -28,7 +28,7 @@ const FUTEX_SPREAD: u64 = 50;
 
 /// Builds the threads test.
 pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
-    let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
+    let threads = keys.count("threads", 1, 1, MAX_TASKS - 1)?;
     let locks = keys.number("locks", 8, 1, 1 << 20)?;
     let counts = Demand {
         tasks: threads + 2,

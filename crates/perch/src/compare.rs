@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch compare`: any arms on any workload and machine.
 
-mod arm;
 mod record;
 
 use std::fs::File;
@@ -95,7 +94,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         arms: arguments
             .arms
             .iter()
-            .map(|text| arm::parse(text, arguments.era))
+            .map(|text| Arm::parse(text, arguments.era))
             .collect::<Result<_, _>>()?,
         plan,
         statistics: arguments.statistics,

@@ -9,8 +9,9 @@ use perch_sim::workload::{Budget, Demand, Workload, WorkloadError};
 use perch_sim::{RootDomain, Scenario};
 
 use super::plan::Plan;
+use crate::arm::Arm;
 use crate::error::ExperimentError;
-use crate::model::{Arm, Effort};
+use crate::model::Effort;
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
 

@@ -11,7 +11,8 @@ use perch_sim::workload::{Budget, Demand};
 
 use super::found::ArmFound;
 use super::*;
-use crate::model::{Arm, Effort};
+use crate::arm::Arm;
+use crate::model::Effort;
 use crate::thoroughness::Thoroughness;
 
 fn x5570() -> Arc<Machine> {
@@ -19,7 +20,8 @@ fn x5570() -> Arc<Machine> {
 }
 
 fn steering(workload: &str, measure_ms: u64) -> Comparison {
-    let arms = ["off", "posted", "perch"].map(|mode| Arm::parse(&format!("{mode}:steer={mode}")));
+    let arms = ["off", "posted", "perch"]
+        .map(|mode| Arm::parse(&format!("{mode}:steer={mode}"), Era::V7_2));
     let machine = x5570();
     let spec = CompareSpec {
         topology: Topology::new(&machine),
@@ -52,8 +54,8 @@ fn tiny(repetitions: u32) -> CompareSpec {
         root_domain: RootDomain::Stock,
         workload: "pipe:pairs=2".to_string(),
         arms: vec![
-            Arm::parse("a:steer=off").unwrap(),
-            Arm::parse("b:steer=perch").unwrap(),
+            Arm::parse("a:steer=off", Era::V7_2).unwrap(),
+            Arm::parse("b:steer=perch", Era::V7_2).unwrap(),
         ],
         plan: Plan::ByHand(Effort {
             repetitions,
@@ -283,7 +285,7 @@ fn a_transient_in_a_window_by_hand_is_said() {
     spec.workload = "tbench:n=16".to_string();
     spec.machine = Arc::new(perch_machine::resolve("kunpeng920").unwrap());
     spec.topology = Topology::new(&spec.machine);
-    spec.arms = vec![Arm::parse("off:cluster=off").unwrap()];
+    spec.arms = vec![Arm::parse("off:cluster=off", Era::V7_2).unwrap()];
     spec.plan = Plan::ByHand(Effort {
         repetitions: 3,
         warmup_ns: 0,

@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use super::kept::{Found, Kept};
 use super::plan::Batch;
+use crate::arm::Arm;
 use crate::cell::{CellReport, LoadResult};
 use crate::fit::Fit;
 use crate::line::{LineFound, PublishedLine};
-use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
+use crate::model::{Cell, Effort, Experiment, Load, machines};
 use crate::report::{ArmModes, Iterations, Report};
 use crate::seed::seed;
 use crate::summary::Summary;

@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::model::{Arm, Effort, Load};
+use crate::arm::Arm;
+use crate::model::{Effort, Load};
 use crate::seed::seed;
 
 /// One simulation.

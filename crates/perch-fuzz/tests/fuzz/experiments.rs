@@ -46,7 +46,7 @@ fn arm() {
             },
             Err(error) => refused(&error.to_string(), "", input)?,
         }
-        match Arm::parse(&arm) {
+        match Arm::parse(&arm, perch_policy::Era::V7_2) {
             Ok(_) => Ok(()),
             Err(error) => refused(&error.to_string(), &arm, input),
         }

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
+use perch_experiment::Arm;
 use perch_file::Kind;
+use perch_policy::Era;
 use perch_workload::Budget;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -91,6 +93,7 @@ pub struct Sweep {
     conditions: Vec<Condition>,
     baseline: Option<String>,
     machines: Machines,
+    arms: Arms,
     budget: Budget,
 }
 
@@ -176,6 +179,7 @@ impl Sweep {
             conditions,
             baseline: file.baseline,
             machines: Machines::default(),
+            arms: Arms::default(),
             budget: Budget::DEFAULT,
         };
         let all = sweep.combinations();
@@ -261,7 +265,8 @@ impl Sweep {
                 .collect();
             format!("{} at {}", self.origin, values.join(", "))
         };
-        let prepared = simulation.with_machine(machine, &place(), self.budget)?;
+        let arm = self.arms.get(&simulation, &place())?;
+        let prepared = simulation.with_machine(machine, Some(arm), &place(), self.budget)?;
         Ok(Some(Point {
             values: labels,
             prepared,
@@ -284,6 +289,27 @@ impl Machines {
         let base = perch_machine::resolve(&simulation.machine)?;
         let made = Known::new(base, &simulation.changed, origin)?;
         known.insert(name, made.clone());
+        Ok(made)
+    }
+}
+
+/// The arms of a sweep, each made once: a scheduler may have to be compiled.
+#[derive(Debug, Default)]
+struct Arms(Mutex<BTreeMap<(String, String), Arm>>);
+
+impl Arms {
+    /// Returns what the modes of a simulation say.
+    fn get(&self, simulation: &Simulation, origin: &str) -> Result<Arm, SweepError> {
+        let mut known = self.0.lock().expect("nobody panics while holding it");
+        let key = (simulation.modes.clone(), simulation.era.clone());
+        if let Some(found) = known.get(&key) {
+            return Ok(found.clone());
+        }
+        let era: Era =
+            (simulation.era.parse()).map_err(|error| SweepError::key(origin, "era", error))?;
+        let made = Arm::new(&simulation.modes, &simulation.modes, era)
+            .map_err(|why| SweepError::key(origin, "modes", why))?;
+        known.insert(key, made.clone());
         Ok(made)
     }
 }

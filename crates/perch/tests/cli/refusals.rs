@@ -356,7 +356,7 @@ fn counts_and_times_that_make_no_sense() {
         (
             "a:steer=perch,cache=posted",
             "pipe",
-            "arm `a`: cache=posted does nothing in era 3.4",
+            "--arm a:steer=perch,cache=posted: cache=posted does nothing in era 3.4",
             "choose era 5.5 or a later one",
         ),
         (

@@ -72,6 +72,37 @@ fn a_sweep_in_parts_makes_one_table() {
 }
 
 #[test]
+fn an_arm_may_be_another_scheduler() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let arms = r#"{ stock = "off", live = "live:", close = "live:cluster=off" }"#;
+    let sweep = SWEEP.replace(r#"{ stock = "off", posted = "cluster=posted" }"#, arms);
+    let new = sweep.replace("6.5", "7.2");
+    fs::write(folder.join("s.toml"), new).unwrap();
+    prints(folder, "sweep run s.toml --store st -q");
+    let csv = prints(folder, "sweep collect s.toml --store st --format csv");
+    let of = |arm: &str| -> Vec<&str> {
+        let lines = csv.lines();
+        let own = lines.filter_map(|line| line.strip_prefix(arm)?.strip_prefix(','));
+        own.filter(|line| line.starts_with("2,round trips"))
+            .collect()
+    };
+    let arms = [of("stock"), of("live"), of("close")];
+    assert!(arms.iter().all(|found| found.len() == 1), "{csv}");
+    assert!(arms[0] != arms[1] && arms[1] != arms[2], "{csv}");
+    prints(folder, "store verify st");
+    // Before Linux 6.12 there is no sched_ext.
+    fs::write(folder.join("old.toml"), sweep).unwrap();
+    let refused = perch(folder, "sweep plan old.toml");
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(
+        words.contains("`modes`: Linux 6.5 has no sched_ext"),
+        "{words}"
+    );
+}
+
+#[test]
 fn a_plan_s_line_is_a_simulation() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
