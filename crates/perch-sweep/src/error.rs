@@ -15,6 +15,14 @@ pub enum SweepError {
     /// A file could not be read.
     #[error(transparent)]
     Read(#[from] FileError),
+    /// The name is neither a library sweep's nor a file's.
+    #[error("no sweep `{name}`: neither a library sweep nor a file; the library has {known}")]
+    Unknown {
+        /// The name that the user gave.
+        name: String,
+        /// The names of the library's sweeps.
+        known: String,
+    },
     /// A machine was refused.
     #[error(transparent)]
     Machine(#[from] MachineError),

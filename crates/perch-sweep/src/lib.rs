@@ -17,4 +17,7 @@ pub use simulation::{
     Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, simulation_schema,
 };
 pub use store::{Fault, Pruned, Store, Stored};
-pub use sweep::{Done, Point, Progress, Row, Shard, ShardError, Sweep, sweep_schema};
+pub use sweep::{
+    ArmGain, Done, Point, Progress, RankRow, Ranking, Row, Shard, ShardError, Standing, Sweep,
+    sweep_schema,
+};

@@ -61,6 +61,9 @@ const FORMS: &[Form] = &[
     ("sweep-collect", "the JSON of perch sweep collect", || {
         text(&crate::sweep::collected_schema())
     }),
+    ("sweep-rank", "the JSON of perch sweep rank", || {
+        text(&crate::sweep::ranked_schema())
+    }),
     ("import", "the JSON of perch import", || {
         text(&result_schema::<perch_import::Summary>(
             "result of perch import",

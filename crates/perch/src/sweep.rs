@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch sweep`: many simulations, here or on the machines of a cluster, into one store.
 
+mod rank;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ use serde::Serialize;
 use crate::arguments::{at_least_one, threads};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit, say};
+pub use rank::{RankArguments, ranked_schema};
 
 /// The commands of `perch sweep`.
 #[derive(Subcommand)]
@@ -26,14 +29,16 @@ pub enum Command {
     Status(StatusArguments),
     /// Print the table of all results: scores by axes, with changes from the baseline
     Collect(CollectArguments),
+    /// Simulate what the store does not have, and print how the arms stand against the baseline
+    Rank(RankArguments),
 }
 
 /// The sweep that a command is about.
 #[derive(Args)]
 pub struct PlanArguments {
-    /// The sweep's file (docs/sweeps.md)
+    /// The sweep's file (docs/sweeps.md), or composition or league
     #[arg(value_name = "SWEEP.toml")]
-    sweep: PathBuf,
+    sweep: String,
     /// A part alone, for example 3/64: what one task of a Slurm array does
     #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
     shard: Shard,
@@ -45,9 +50,9 @@ pub struct PlanArguments {
 /// The arguments of `perch sweep run`.
 #[derive(Args)]
 pub struct RunArguments {
-    /// The sweep's file (docs/sweeps.md)
+    /// The sweep's file (docs/sweeps.md), or composition or league
     #[arg(value_name = "SWEEP.toml")]
-    sweep: PathBuf,
+    sweep: String,
     /// The folder that keeps the results; it is created if it does not exist
     #[arg(long, value_name = "FOLDER")]
     store: PathBuf,
@@ -68,9 +73,9 @@ pub struct RunArguments {
 /// The arguments of `perch sweep status`.
 #[derive(Args)]
 pub struct StatusArguments {
-    /// The sweep's file
+    /// The sweep's file, or its name
     #[arg(value_name = "SWEEP.toml")]
-    sweep: PathBuf,
+    sweep: String,
     /// The folder that keeps the results
     #[arg(long, value_name = "FOLDER")]
     store: PathBuf,
@@ -79,9 +84,9 @@ pub struct StatusArguments {
 /// The arguments of `perch sweep collect`.
 #[derive(Args)]
 pub struct CollectArguments {
-    /// The sweep's file
+    /// The sweep's file, or its name
     #[arg(value_name = "SWEEP.toml")]
-    sweep: PathBuf,
+    sweep: String,
     /// The folder that keeps the results
     #[arg(long, value_name = "FOLDER")]
     store: PathBuf,
@@ -100,11 +105,12 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => simulate(&arguments),
         Command::Status(arguments) => status(&arguments),
         Command::Collect(arguments) => collect(&arguments),
+        Command::Rank(arguments) => rank::run(&arguments),
     }
 }
 
 fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
-    let sweep = Sweep::from_file(&arguments.sweep)?;
+    let sweep = Sweep::resolve(&arguments.sweep)?;
     let simulations = sweep.simulations(arguments.shard)?;
     if arguments.count {
         return emit(&format!("{}\n", simulations.len()));
@@ -118,10 +124,9 @@ fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
 }
 
 fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
-    let sweep = Sweep::from_file(&arguments.sweep)?.within(arguments.budget);
+    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.budget);
     let jobs = threads(arguments.jobs);
-    let name = arguments.sweep.display().to_string();
-    let meter = Meter::new(&name, Unit::Weighed, arguments.quiet);
+    let meter = Meter::new(&arguments.sweep, Unit::Weighed, arguments.quiet);
     let mut advance = |at: Progress| {
         meter.advance_by_cost(at.done as u64, at.all as u64, at.part);
         Ok::<_, Failure>(())
@@ -144,7 +149,7 @@ fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
 }
 
 fn status(arguments: &StatusArguments) -> Result<(), Failure> {
-    let sweep = Sweep::from_file(&arguments.sweep)?;
+    let sweep = Sweep::resolve(&arguments.sweep)?;
     let store = Store::existing(&arguments.store)?;
     let simulations = sweep.simulations(Shard::WHOLE)?;
     let all = simulations.len();
@@ -157,7 +162,7 @@ fn status(arguments: &StatusArguments) -> Result<(), Failure> {
 }
 
 fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
-    let sweep = Sweep::from_file(&arguments.sweep)?;
+    let sweep = Sweep::resolve(&arguments.sweep)?;
     let store = Store::existing(&arguments.store)?;
     let (mut rows, missing) = sweep.collect(&store)?;
     if let Some(score) = &arguments.score {

@@ -3,6 +3,7 @@
 
 mod axis;
 mod condition;
+mod rank;
 mod run;
 mod schema;
 mod table;
@@ -24,9 +25,22 @@ use crate::simulation::{Prepared, Simulation, Times};
 use axis::{Axis, Design, axes};
 use condition::Condition;
 
+pub use rank::{ArmGain, RankRow, Ranking, Standing};
 pub use run::{Done, Progress, Shard, ShardError};
 pub use schema::sweep_schema;
 pub use table::Row;
+
+/// The sweeps that perch knows by name.
+const LIBRARY: [(&str, &str); 2] = [
+    (
+        "composition",
+        include_str!("../../../../experiments/sweeps/composition.toml"),
+    ),
+    (
+        "league",
+        include_str!("../../../../experiments/sweeps/league.toml"),
+    ),
+];
 
 /// The most points that a sweep has.
 const MOST_POINTS: usize = 1_000_000;
@@ -55,6 +69,9 @@ struct File {
     seed: Option<u64>,
     /// The arm from which changes are shown.
     baseline: Option<String>,
+    /// The scores that `perch sweep rank` counts; of a load that has none of them, its first one.
+    #[serde(default)]
+    scores: Vec<String>,
     /// A combination is simulated if all of these hold: `workload.n <= cpus`.
     #[serde(default)]
     conditions: Vec<String>,
@@ -92,6 +109,7 @@ pub struct Sweep {
     design: Option<Design>,
     conditions: Vec<Condition>,
     baseline: Option<String>,
+    scores: Vec<String>,
     machines: Machines,
     arms: Arms,
     budget: Budget,
@@ -114,6 +132,24 @@ impl Sweep {
     pub fn from_file(path: &Path) -> Result<Sweep, SweepError> {
         let text = perch_file::text(path, Kind::EXPERIMENT)?;
         Sweep::from_toml(&text, &path.display().to_string())
+    }
+
+    /// Returns the sweep of the library with that name, else the one in the file at that path.
+    ///
+    /// # Errors
+    /// As [`Sweep::from_file`], which names the library's sweeps where there is no such file.
+    pub fn resolve(name_or_path: &str) -> Result<Sweep, SweepError> {
+        if let Some((name, text)) = LIBRARY.iter().find(|(name, _)| *name == name_or_path) {
+            return Sweep::from_toml(text, &format!("experiments/sweeps/{name}.toml"));
+        }
+        let path = Path::new(name_or_path);
+        if !path.exists() {
+            return Err(SweepError::Unknown {
+                name: name_or_path.to_string(),
+                known: LIBRARY.map(|(name, _)| name).join(", "),
+            });
+        }
+        Sweep::from_file(path)
     }
 
     /// Reads a sweep; `origin` is its name in errors.
@@ -178,6 +214,7 @@ impl Sweep {
             design,
             conditions,
             baseline: file.baseline,
+            scores: file.scores,
             machines: Machines::default(),
             arms: Arms::default(),
             budget: Budget::DEFAULT,

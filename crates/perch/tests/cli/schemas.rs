@@ -17,7 +17,7 @@ use crate::support::perch;
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 15] = [
+const FORMS: [&str; 16] = [
     "machine",
     "experiment",
     "sweep",
@@ -29,6 +29,7 @@ const FORMS: [&str; 15] = [
     "diff",
     "simulate",
     "sweep-collect",
+    "sweep-rank",
     "import",
     "replay",
     "advise",

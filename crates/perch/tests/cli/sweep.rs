@@ -103,6 +103,56 @@ fn an_arm_may_be_another_scheduler() {
 }
 
 #[test]
+fn arms_are_ranked_against_the_baseline() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let two = SWEEP.replace(
+        "[axes]",
+        "[axes]\nmachine = [\"kunpeng920\", \"jacobsville\"]",
+    );
+    let two = two.replace("machine = \"kunpeng920\"\n", "");
+    fs::write(folder.join("s.toml"), two).unwrap();
+    let table = prints(folder, "sweep rank s.toml --store st -q --by machine");
+    // Both arms over all four rows, and over two of each machine.
+    let lines = |of: &str, rows: &str| {
+        let words = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_string)
+                .collect::<Vec<_>>()
+        };
+        let all = table.lines().map(words);
+        all.filter(|line| line.len() > 8 && line[0] == of && line[1] == rows)
+            .count()
+    };
+    assert_eq!(lines("all", "4"), 2, "{table}");
+    assert_eq!(lines("jacobsville", "2"), 2, "{table}");
+    assert_eq!(lines("kunpeng920", "2"), 2, "{table}");
+    let rows = prints(folder, "sweep rank s.toml --store st -q --rows");
+    let has = |line: &str| line.starts_with("jacobsville") && line.contains("round trips");
+    assert_eq!(rows.lines().filter(|line| has(line)).count(), 2, "{rows}");
+    let json = prints(folder, "sweep rank s.toml --store st -q --format json");
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["rows"].as_array().map(Vec::len), Some(4));
+    let base = found["baseline"].as_u64().unwrap() as usize;
+    assert_eq!(found["arms"][base], "stock");
+    assert_eq!(found["rows"][0]["arms"][base]["gain_pct"], 0.0);
+    let csv = prints(folder, "sweep rank s.toml --store st -q --format csv");
+    assert_eq!(csv.lines().count(), 1 + 4 * 2);
+    let refused = perch(folder, "sweep rank s.toml --store st -q --by moon");
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        words.contains("expected one of machine, workload.pairs"),
+        "{words}"
+    );
+    let refused = perch(folder, "sweep rank leauge --store st");
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        words.contains("the library has composition, league"),
+        "{words}"
+    );
+}
+
+#[test]
 fn a_plan_s_line_is_a_simulation() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -161,6 +211,11 @@ fn carried_sweeps_have_their_plans() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let line = "sweep plan experiments/sweeps/cluster-costs.toml --count";
     assert_eq!(prints(&root, line), "672\n");
+    assert_eq!(prints(&root, "sweep plan composition --count"), "3240\n");
+    // The schedulers of the league are not part of perch.
+    let refused = perch(&root, "sweep plan league --count");
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(words.contains("bpfland.scx: No such file"), "{words}");
 }
 
 #[test]

@@ -191,6 +191,13 @@ fn sweeps_and_their_results_are_as_their_schemas_say() {
         "{rows}"
     );
     holds("sweep-collect", &rows);
+    let rank = [
+        "sweep", "rank", &sweep, "--store", store, "--quiet", "--format", "json",
+    ];
+    holds(
+        "sweep-rank",
+        &serde_json::from_str(&printed(&rank)).unwrap(),
+    );
 }
 
 #[test]

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch sweep rank`: the arms of a sweep against each other.
+
+use clap::Args;
+use perch_report::{Align, Format, Grid, figure, percent};
+use perch_sweep::{RankRow, Ranking, Shard, Standing, Store, Sweep};
+use schemars::Schema;
+
+use super::{RunArguments, plain, simulate};
+use crate::output::{Failure, emit, say};
+
+/// The arguments of `perch sweep rank`.
+#[derive(Args)]
+pub struct RankArguments {
+    #[command(flatten)]
+    run: RunArguments,
+    /// Also print how the arms stand at each value of this axis: machine, or workload
+    #[arg(long, value_name = "AXIS")]
+    by: Option<String>,
+    /// Also print every row: the gain of each arm
+    #[arg(long)]
+    rows: bool,
+    /// Print the rows of the arm that lose by more than 2 % and the noise
+    #[arg(long, value_name = "ARM")]
+    losses: Option<String>,
+    /// How to write the result: table, markdown, csv (the rows) or json
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+}
+
+/// Carries out `perch sweep rank`.
+pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
+    let sweep = Sweep::resolve(&arguments.run.sweep)?.within(arguments.run.budget);
+    // Of a part nobody can say which arm is best, but another process may be at the others.
+    let ran = simulate(&arguments.run);
+    let ranking = sweep.rank(&Store::existing(&arguments.run.store)?)?;
+    if ranking.missing > 0 && arguments.run.shard != Shard::WHOLE {
+        say(format_args!(
+            "{} points have no result yet; loads without all arms are left out",
+            ranking.missing
+        ));
+    }
+    let axis = |name: &String| {
+        let at = ranking.axes.iter().position(|axis| axis == name);
+        at.ok_or_else(|| {
+            let axes = ranking.axes.join(", ");
+            Failure::input(format!("--by {name}: no such axis: expected one of {axes}"))
+        })
+    };
+    let by = arguments.by.as_ref().map(axis).transpose()?;
+    let arm = |name: &String| {
+        let at = ranking.arms.iter().position(|arm| arm == name);
+        at.ok_or_else(|| {
+            let arms = ranking.arms.join(", ");
+            Failure::input(format!(
+                "--losses {name}: no such arm: expected one of {arms}"
+            ))
+        })
+    };
+    let losses = arguments.losses.as_ref().map(arm).transpose()?;
+    match arguments.format {
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&ranking).expect("texts and numbers");
+            emit(&(text + "\n"))?;
+        }
+        Format::Csv => emit(&sheet(&ranking))?,
+        Format::Table | Format::Markdown => {
+            let mut tables = vec![standings(&ranking, by)];
+            let shown = |row: &RankRow| match losses {
+                Some(arm) => row.arms[arm].loses(),
+                None => true,
+            };
+            if arguments.rows || losses.is_some() {
+                tables.push(rows(&ranking, shown));
+            }
+            let written = tables.iter().map(|table| match arguments.format {
+                Format::Markdown => table.markdown(),
+                _ => table.text(),
+            });
+            emit(&written.collect::<Vec<_>>().join("\n"))?;
+        }
+    }
+    ran
+}
+
+/// Returns the schema of the result in JSON.
+pub fn ranked_schema() -> Schema {
+    perch_file::result_schema::<Ranking>("result of perch sweep rank")
+}
+
+/// The arms over all rows, and at each value of the axis `by`.
+fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
+    let mut grid = Grid::default();
+    let columns = [
+        ("", "rows of", Align::Left),
+        ("", "rows", Align::Right),
+        ("", "arm", Align::Left),
+        ("against the baseline", "better", Align::Right),
+        ("against the baseline", "worse", Align::Right),
+        ("against the baseline", "median", Align::Right),
+        ("of all arms", "best", Align::Right),
+        ("worst row", "gain", Align::Right),
+        ("worst row", "±95%", Align::Right),
+        ("worst row", "load", Align::Left),
+    ];
+    for (group, name, align) in columns {
+        grid.column(group, name, align);
+    }
+    let mut add = |what: &str, take: &dyn Fn(&RankRow) -> bool| {
+        let rows = ranking.rows.iter().filter(|row| take(row)).count();
+        for (at, standing) in ranking.standings(take).iter().enumerate() {
+            let worst = &ranking.rows[standing.worst];
+            let own = worst.arms[at];
+            let Standing {
+                arm,
+                wins,
+                losses,
+                best,
+                median_pct,
+                ..
+            } = standing;
+            grid.row(vec![
+                what.to_string(),
+                rows.to_string(),
+                arm.clone(),
+                wins.to_string(),
+                losses.to_string(),
+                percent(*median_pct),
+                format!("{} %", (100 * best + rows / 2) / rows.max(1)),
+                percent(own.gain_pct),
+                own.ci95_pct
+                    .map_or_else(String::new, |half| format!("{half:.1}")),
+                of(worst),
+            ]);
+        }
+    };
+    add("all", &|_| true);
+    if let Some(by) = by {
+        let mut values: Vec<String> = Vec::new();
+        for row in &ranking.rows {
+            let value = plain(&row.point[by]);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        for value in values {
+            add(&value, &|row| plain(&row.point[by]) == value);
+        }
+    }
+    grid
+}
+
+/// A row in words: where, and what.
+fn of(row: &RankRow) -> String {
+    let point: Vec<String> = row.point.iter().map(plain).collect();
+    format!("{}, {}", point.join(" "), row.score)
+}
+
+fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
+    let mut grid = Grid::default();
+    for axis in &ranking.axes {
+        grid.column("", axis, Align::Left);
+    }
+    for (name, align) in [
+        ("score", Align::Left),
+        ("unit", Align::Left),
+        ("baseline", Align::Right),
+    ] {
+        grid.column("", name, align);
+    }
+    for arm in &ranking.arms {
+        grid.column(arm, "gain", Align::Right);
+        grid.column(arm, "±95%", Align::Right);
+    }
+    for row in ranking.rows.iter().filter(|row| shown(row)) {
+        let mut cells: Vec<String> = row.point.iter().map(plain).collect();
+        cells.extend([
+            row.score.clone(),
+            row.unit.clone(),
+            figure(row.arms[ranking.baseline].mean),
+        ]);
+        for arm in &row.arms {
+            cells.push(percent(arm.gain_pct));
+            cells.push(
+                arm.ci95_pct
+                    .map_or_else(String::new, |half| format!("{half:.1}")),
+            );
+        }
+        grid.row(cells);
+    }
+    grid
+}
+
+/// The rows in CSV, a line for each arm, with figures in full precision.
+fn sheet(ranking: &Ranking) -> String {
+    let mut sheet = csv::Writer::from_writer(Vec::new());
+    let columns = [
+        "arm",
+        "score",
+        "unit",
+        "higher_is_better",
+        "mean",
+        "gain_pct",
+        "ci95_pct",
+        "best",
+    ];
+    let head = ranking.axes.iter().map(String::as_str).chain(columns);
+    sheet
+        .write_record(head)
+        .expect("memory takes all that is written");
+    for row in &ranking.rows {
+        for (name, arm) in ranking.arms.iter().zip(&row.arms) {
+            let cells = [
+                name.clone(),
+                row.score.clone(),
+                row.unit.clone(),
+                row.higher_is_better.to_string(),
+                arm.mean.to_string(),
+                arm.gain_pct.to_string(),
+                arm.ci95_pct
+                    .map_or_else(String::new, |half| half.to_string()),
+                arm.is_best.to_string(),
+            ];
+            let written = sheet.write_record(row.point.iter().map(plain).chain(cells));
+            written.expect("each row has as many cells as the head");
+        }
+    }
+    let bytes = sheet
+        .into_inner()
+        .expect("memory takes all that is written");
+    String::from_utf8(bytes).expect("texts")
+}
