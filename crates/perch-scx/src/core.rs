@@ -336,10 +336,14 @@ impl Core {
         };
         self.state().may_insert = Some(task);
         self.note_selected(task);
-        self.charge_call(Callback::SelectCpu);
         // SAFETY: as in `fork`.
         let cpu = unsafe { select_cpu(self.memory.task(task), prev as i32, wake_flags) };
         self.state().may_insert = None;
+        let stays = cpu == prev as i32 && self.look().tasks[task.0 as usize].direct.is_some();
+        self.charge_call(match stays {
+            true => Callback::SelectPrev,
+            false => Callback::SelectCpu,
+        });
         match usize::try_from(cpu) {
             Ok(cpu) if cpu < self.nr_cpus => cpu,
             _ => {

@@ -8,6 +8,8 @@ use perch_sched::hardware::Costs as Hardware;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callback {
     SelectCpu,
+    /// `select_cpu` that puts the task on the idle CPU where it ran last.
+    SelectPrev,
     Enqueue,
     Dispatch,
     Running,
@@ -29,6 +31,7 @@ pub(crate) enum Callback {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub select_cpu: u32,
+    pub select_prev: u32,
     pub enqueue: u32,
     pub dispatch: u32,
     pub running: u32,
@@ -47,6 +50,7 @@ impl Counted {
     fn of(&self, callback: Callback) -> u32 {
         match callback {
             Callback::SelectCpu => self.select_cpu,
+            Callback::SelectPrev => self.select_prev,
             Callback::Enqueue => self.enqueue,
             Callback::Dispatch => self.dispatch,
             Callback::Running => self.running,

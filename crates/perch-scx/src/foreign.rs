@@ -239,6 +239,7 @@ fn symbols(object: &[u8]) -> Result<Sizes, String> {
 /// perch's are without its own search.
 const COUNTED: Counted = Counted {
     select_cpu: 600,
+    select_prev: 600,
     enqueue: 300,
     dispatch: 100,
     running: 50,

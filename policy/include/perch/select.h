@@ -33,6 +33,8 @@
 #include "mechanisms.def"
 #undef PERCH_MECHANISM_HEADERS
 
+#include "stay.h"
+
 #define PERCH_FOUND(s, why, cpu)     \
 	do {                         \
 		(s)->reason = (why); \
@@ -333,6 +335,14 @@ PERCH_INLINE perch_u32 perch_choose_near(struct perch_host *h, const struct perc
 	perch_u8 affine = 0;
 	perch_u32 cpu;
 
+#ifndef PERCH_ASKS_FIRST
+	v->reason = perch_stays(h, pol, wake, waker, p);
+	if (v->reason != PERCH_BY_NOTHING) {
+		if (v->reason == PERCH_BY_PREV_IDLE)
+			v->target = wake->this_cpu;
+		return wake->prev_cpu;
+	}
+#endif
 	perch_search_begin(&s, wake);
 	perch_record_wakee(pol, wake, waker, p);
 	if (perch_allowed(h, p, wake->this_cpu)) {

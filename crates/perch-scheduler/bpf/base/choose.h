@@ -52,18 +52,23 @@ static inline void look_at_waker(struct perch_task *t, const struct task_struct 
 	}
 }
 
-/* Writes back the fields of both tasks that the policy changed. */
-static inline void remember(const struct perch_task *waker, const struct perch_task *wakee)
+/* Writes back the fields of the waker that the policy changed. */
+static inline void remember_waker(struct perch_memory __arena *m, const struct perch_task *waker)
 {
-	struct perch_memory __arena *m = memory_of(waker->id);
-
 	if (waker->id && (m->last_wakee != waker->last_wakee ||
 			  m->flip_decay_at_ns != waker->flip_decay_at_ns)) {
 		m->flip_decay_at_ns = waker->flip_decay_at_ns;
 		m->last_wakee = waker->last_wakee;
 		m->wakee_flips = waker->wakee_flips;
 	}
-	m = memory_of(wakee->id);
+}
+
+/* Writes back the fields of both tasks that the policy changed. */
+static inline void remember(const struct perch_task *waker, const struct perch_task *wakee)
+{
+	struct perch_memory __arena *m = memory_of(wakee->id);
+
+	remember_waker(memory_of(waker->id), waker);
 	if (m->recent_cpu != wakee->recent_cpu)
 		m->recent_cpu = wakee->recent_cpu;
 }
@@ -96,19 +101,70 @@ PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 	return 0;
 }
 
+/*
+ * The wake-up that needs no search (stay.h in policy/): most of a ping-pong's. It costs
+ * a third of asking the policy, as it reads little of the tasks.
+ * Returns the reason to choose prev_cpu, which the task has claimed then.
+ */
+static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s32 prev_cpu,
+						     perch_u32 this_cpu, __u64 wake_flags,
+						     const struct task_struct *current)
+{
+	struct perch_host host = {.idle_word = prev_cpu / 64u};
+	struct perch_wake wake = {.this_cpu = this_cpu, .prev_cpu = prev_cpu};
+	struct perch_task waker = {.id = current->pid}, wakee = {.id = p->pid};
+	struct perch_memory __arena *mine, *m;
+	perch_u32 reason;
+
+	/* The policy asks the same; a busy CPU is to cost as little as possible. */
+	host.idle = mask_word(idle_cpus_at, host.idle_word);
+	if (!(host.idle >> (prev_cpu % 64u) & 1))
+		return PERCH_BY_NOTHING;
+	mine = memory_of(waker.id);
+	m = memory_of(wakee.id);
+	if (!waker.id || mine->pid != waker.id || m->pid != wakee.id || follow_draws(p, m))
+		return PERCH_BY_NOTHING;
+	if (p->nr_cpus_allowed < config()->topology.nr_cpus)
+		host.allowed_at = (perch_u64)p->cpus_ptr;
+	wake.now_ns = coarse_now;
+	wake.flags = wake_flags_of(wake_flags, &waker);
+	waker.flip_decay_at_ns = mine->flip_decay_at_ns;
+	waker.last_wakee = mine->last_wakee;
+	waker.wakee_flips = mine->wakee_flips;
+	wakee.wakee_flips = m->wakee_flips;
+	if (p->policy == SCHED_IDLE)
+		wakee.flags = PERCH_TASK_SCHED_IDLE;
+	reason = perch_stays(&host, &config()->policy, &wake, &waker, &wakee);
+	if (reason != PERCH_BY_NOTHING && !scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+		return PERCH_BY_NOTHING;
+	if (reason != PERCH_BY_NOTHING)
+		remember_waker(mine, &waker);
+	return reason;
+}
+
 /* Chooses the CPU for the task; sets `placed` if it has put the task there already. */
 static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
 					bool *placed)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries;
+	perch_u32 this_cpu = bpf_get_smp_processor_id(), reason, tries;
 	struct perch_cpu __arena *c = cpu_state(this_cpu);
 	struct perch_question *q;
 
-	q = question();
 	/* A CPU that came online since the load is not in the topology; a restart is under way. */
-	if (!q || this_cpu >= config()->topology.nr_cpus ||
-	    (perch_u32)prev_cpu >= config()->topology.nr_cpus)
+	if (!has_place(this_cpu) || !has_place(prev_cpu))
+		return prev_cpu;
+	reason = take_prev(p, prev_cpu, this_cpu, wake_flags, current);
+	if (reason != PERCH_BY_NOTHING) {
+		insert_direct(p, SCX_DSQ_LOCAL, 0);
+		*placed = true;
+		c->events[PERCH_EV_DIRECT]++;
+		if (reason < PERCH_MAX_REASONS)
+			c->reasons[reason]++;
+		return prev_cpu;
+	}
+	q = question();
+	if (!q)
 		return prev_cpu;
 	look_at_waker(&q->waker, current);
 	look_at_wakee(&q->wakee, p);

@@ -48,6 +48,12 @@ struct perch_follower {
 			     perch_u32 cpu);
 
 	/*
+	 * A wake-up, before anything else is known of it. True: the wakee may have to go elsewhere
+	 * though the CPU where it ran last idles, or the follower wants to hear of the policy's answer.
+	 */
+	bool (*draws)(const struct task_struct *p, const struct perch_memory __arena *m);
+
+	/*
 	 * A wake-up. `wakee`: the follower adds what it knows to the policy's view
 	 * `t` of the wakee, whose memory is `m`. `asked`: the policy has answered
 	 * once, for the last time or not. `chosen`: the waker's CPU has come to its
@@ -129,6 +135,8 @@ static __always_inline int follow_init_task(struct task_struct *p, struct scx_in
 static __always_inline void follow_exit_task(struct task_struct *p);
 static __always_inline void follow_begin_memory(struct perch_memory __arena *m,
 						const struct task_struct *p, perch_u32 cpu);
+static __always_inline bool follow_draws(const struct task_struct *p,
+					 const struct perch_memory __arena *m);
 static __always_inline void follow_wakee(struct perch_task *t, struct task_struct *p,
 					 const struct perch_memory __arena *m);
 static __always_inline void follow_asked(struct perch_host *h, const struct perch_task *t,

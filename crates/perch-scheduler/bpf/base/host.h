@@ -203,6 +203,8 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 	return &config()->llc_loads[llc];
 }
 
+/* take_prev() of choose.h does. */
+#define PERCH_ASKS_FIRST
 #include "../../../../policy/include/perch/select.h"
 
 /*

@@ -79,6 +79,18 @@ static __always_inline void follow_begin_memory(struct perch_memory __arena *m,
 #include "followers.def"
 }
 
+static __always_inline bool follow_draws(const struct task_struct *p,
+					 const struct perch_memory __arena *m)
+{
+	const bool follows = any_follows();
+
+#define FOLLOWER(name, on)                                                \
+	if (name##_follower.draws && (on) && name##_follower.draws(p, m)) \
+		return true;
+#include "followers.def"
+	return false;
+}
+
 static __always_inline void follow_wakee(struct perch_task *t, struct task_struct *p,
 					 const struct perch_memory __arena *m)
 {

@@ -30,7 +30,14 @@ static __attribute__((noinline)) void detail_asked(struct perch_host *h, const s
 	}
 }
 
+/* Every wake-up counts. */
+static inline bool detail_draws(const struct task_struct *p, const struct perch_memory __arena *m)
+{
+	return true;
+}
+
 static const struct perch_follower detail_follower = {
+	.draws = detail_draws,
 	.asked = detail_asked,
 };
 

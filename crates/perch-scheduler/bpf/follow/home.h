@@ -33,6 +33,13 @@ static inline void home_begin_memory(struct perch_memory __arena *m, const struc
 	m->llc = m->llc_before = PERCH_NONE;
 }
 
+static inline bool home_draws(const struct task_struct *p, const struct perch_memory __arena *m)
+{
+	perch_u32 slot = same_slot(m->process, p);
+
+	return slot && process_at(slot)->pref_cpu != PERCH_NONE;
+}
+
 static inline void home_wakee(struct perch_task *t, struct task_struct *p,
 			      const struct perch_memory __arena *m)
 {
@@ -118,6 +125,7 @@ static const struct perch_follower home_follower = {
 	.init_task = home_init_task,
 	.exit_task = home_exit_task,
 	.begin_memory = home_begin_memory,
+	.draws = home_draws,
 	.wakee = home_wakee,
 	.chosen = home_chosen,
 	.running = home_running,
