@@ -79,6 +79,23 @@ static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64
 /* Likewise where some task may move, but not to a CPU that idles now. */
 #define PERCH_BUSY_TURNS 2
 
+/*
+ * The virtual time by which a task may be ahead of the one that runs, and yet
+ * come first: as much as a turn costs the lighter one more. Of two tasks that
+ * get the same turn, the one that ends it at the earlier virtual time goes
+ * first, as in the fair class; without this a task of nice 0 that wakes beside a
+ * hog of nice 10 waits until the hog's slice is over. Group weights, which are
+ * not those of the tasks, give no lead.
+ */
+static inline perch_u64 lead_over(const struct perch_cpu __arena *c, const struct task_struct *p)
+{
+	perch_u32 weight = p->scx.weight;
+
+	if (c->flat || c->curr_weight >= weight)
+		return 0;
+	return virtual_ns(slice_for(2), c->curr_weight) - virtual_ns(slice_for(2), weight);
+}
+
 /* Queues the task behind those that the CPU already has. */
 static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
 {
@@ -101,7 +118,7 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 	insert_vtime(p, cpu, slice_for(rq ? rq->nr_running : 1), vtime, enq_flags);
 	count(cpu, PERCH_EV_QUEUED);
 	if ((enq_flags & SCX_ENQ_WAKEUP) && c->curr_weight &&
-	    vtime + config()->preempt_ns < c->curr_vtime) {
+	    vtime + config()->preempt_ns < c->curr_vtime + lead_over(c, p)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		count(cpu, PERCH_EV_PREEMPTED);
 	}
@@ -207,7 +224,7 @@ static __attribute__((noinline)) bool relieve_one(perch_u32 cpu)
 	return found;
 }
 
-/* The virtual time of the first task in the queue; ~0 when none waits. */
+/* The virtual time at which the first task in the queue comes before the running one; ~0: none waits. */
 static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 {
 	struct bpf_iter_scx_dsq it;
@@ -217,7 +234,7 @@ static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
 		p = bpf_iter_scx_dsq_next(&it);
 		if (p)
-			vtime = p->scx.dsq_vtime;
+			vtime = p->scx.dsq_vtime - lead_over(cpu_state(cpu), p);
 	}
 	bpf_iter_scx_dsq_destroy(&it);
 	return vtime;

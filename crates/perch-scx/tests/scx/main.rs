@@ -11,3 +11,4 @@ mod load;
 
 mod foreign;
 mod invariants;
+mod preempt;
