@@ -10,6 +10,7 @@
 mod arm64;
 mod band;
 mod benchmarks;
+mod beside;
 mod cache;
 mod capacity;
 mod coherence;
