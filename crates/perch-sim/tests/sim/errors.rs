@@ -69,7 +69,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "vm:inside=pipe:pairs=2,hogs=4x4",
-        "workload \"pipe:pairs=2,hogs=4x4\": pipe has no key \"hogs\"",
+        "workload \"pipe:pairs=2,hogs=4x4\": hogs=4x4: expected a whole number from 0",
     ),
     (
         "vm:hogs=4,inside=pipe",
@@ -166,7 +166,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "runsleep:tasks=0",
-        "tasks=0: expected a number from 1 to 16777216, or N/cpu",
+        "tasks=0: expected a number from 1 to 16777216, N/cpu or N%",
     ),
     (
         "runsleep:tasks=0/cpu",
