@@ -44,4 +44,5 @@ pub use moved::{
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter, raw_schema};
+pub use records::write_csv;
 pub use results::{Defect, Results, ResultsError};

@@ -2,7 +2,7 @@
 //! Records as CSV.
 
 /// Writes the records, which are all of one length, as CSV.
-pub(crate) fn write_csv(records: &[Vec<String>]) -> String {
+pub fn write_csv(records: &[Vec<String>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {
         writer

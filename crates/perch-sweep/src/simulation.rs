@@ -269,7 +269,14 @@ impl Simulation {
     /// Returns the reason why it cannot be simulated, with the key to blame.
     pub fn prepare(self, origin: &str, budget: Budget) -> Result<Prepared, SweepError> {
         let known = self.machine_as_said(origin)?;
-        self.with_machine(known, None, origin, budget)
+        let arm = self.arm(origin)?;
+        self.with_machine(known, arm, origin, budget)
+    }
+
+    /// Returns the arm that `modes` say. A scheduler's source is compiled each time.
+    pub(crate) fn arm(&self, origin: &str) -> Result<Arm, SweepError> {
+        let era = (self.era.parse()).map_err(|error| SweepError::key(origin, "era", error))?;
+        Arm::new(&self.modes, &self.modes, era).map_err(|why| SweepError::key(origin, "modes", why))
     }
 
     fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
@@ -290,11 +297,11 @@ impl Simulation {
         }
     }
 
-    /// As [`Simulation::prepare`], with a machine that is there, and perhaps the arm that `modes` say.
+    /// As [`Simulation::prepare`], with a machine and an arm that are there.
     pub(crate) fn with_machine(
         self,
         known: Known,
-        arm: Option<Arm>,
+        arm: Arm,
         origin: &str,
         budget: Budget,
     ) -> Result<Prepared, SweepError> {
@@ -309,14 +316,15 @@ impl Simulation {
     /// Computes the key of a simulation that ran, whatever it may have taken.
     pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
         let known = self.machine_as_said(origin)?;
-        Ok(self.resolve(known, None, origin, Budget::DEFAULT)?.key)
+        let arm = self.arm(origin)?;
+        Ok(self.resolve(known, arm, origin, Budget::DEFAULT)?.key)
     }
 
     /// Reads all names.
     fn resolve(
         mut self,
         known: Known,
-        arm: Option<Arm>,
+        arm: Arm,
         origin: &str,
         budget: Budget,
     ) -> Result<Prepared, SweepError> {
@@ -331,12 +339,6 @@ impl Simulation {
         let era: Era = (self.era.parse()).map_err(|error| refused("era", &error))?;
         let root_domain: RootDomain =
             (self.root_domain.parse()).map_err(|error| refused("root_domain", &error))?;
-        let arm = match arm {
-            Some(arm) => arm,
-            None => {
-                Arm::new(&self.modes, &self.modes, era).map_err(|why| refused("modes", &why))?
-            }
-        };
         let canonical = Canonical {
             model: MODEL,
             machine: known.digest,

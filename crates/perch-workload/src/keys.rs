@@ -103,34 +103,19 @@ impl<'a> Keys<'a> {
         low: u64,
         high: u64,
     ) -> Result<u64, SpecError> {
-        let place = self.place()?;
-        self.count_on(&place, key, default, low, high)
-    }
-
-    /// Takes out a number, as [`Keys::count`] does, where the CPUs are known.
-    ///
-    /// # Errors
-    /// Those of [`Keys::count`].
-    pub fn count_on(
-        &mut self,
-        place: &CpuMask,
-        key: &'static str,
-        default: u64,
-        low: u64,
-        high: u64,
-    ) -> Result<u64, SpecError> {
-        let share = self
-            .left
-            .get(key)
-            .filter(|text| text.ends_with('%'))
-            .cloned();
-        match share {
+        match self.share(key) {
             None => self.number(key, default, low, high),
             Some(text) => {
-                self.text(key);
-                share_of(place, key, text, high).map(|count| count.max(low))
+                let place = self.place()?;
+                share_of(&place, key, text, high).map(|count| count.max(low))
             }
         }
+    }
+
+    /// Takes out the text of a key that is a share of the CPUs: `50%`.
+    pub fn share(&mut self, key: &'static str) -> Option<String> {
+        let is_share = self.left.get(key).is_some_and(|text| text.ends_with('%'));
+        is_share.then(|| self.text(key)).flatten()
     }
 
     /// Takes out a number, as [`Keys::count`] does, of a key that has several names.

@@ -83,26 +83,35 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 
 /// Builds the tasks that any workload may have beside it: they run for ever, on these CPUs.
 pub(crate) fn hogs(keys: &mut Keys<'_>, place: &Arc<CpuMask>) -> Result<Vec<TaskSpec>, SpecError> {
-    let hogs = keys.count_on(place, "hogs", 0, 0, MAX_TASKS)?;
+    let hogs = match keys.share("hogs") {
+        Some(text) => share_of(place, "hogs", text, MAX_TASKS)?,
+        None => keys.number("hogs", 0, 0, MAX_TASKS)?,
+    };
     let nice = keys.number("hogs_nice", 0i8, -20, 19)?;
     let counts = Demand {
         tasks: hogs,
         ..Demand::default()
     };
     keys.afford(&[("hogs", &hogs)], counts)?;
-    let hog = TaskSpec {
-        program: vec![Op::Run(Dist::around(10_000_000, 5)), Op::Jump(0)].into(),
-        allowed: place.clone(),
+    let program = vec![Op::Run(Dist::around(10_000_000, 5)), Op::Jump(0)].into();
+    let hog = alone(program, place, nice, 1_000_000);
+    Ok(vec![hog; hogs as usize])
+}
+
+/// A task that talks to no other, and starts within `start_ns`.
+fn alone(program: Arc<[Op]>, allowed: &Arc<CpuMask>, nice: i8, start_ns: u64) -> TaskSpec {
+    TaskSpec {
+        program,
+        allowed: allowed.clone(),
         nice,
         class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint: 64.into(),
         space: None,
         group: None,
-        start: Some(Dist::Uniform(0, 1_000_000)),
+        start: Some(Dist::Uniform(0, start_ns)),
         site: Site::Host,
-    };
-    Ok(vec![hog; hogs as usize])
+    }
 }
 
 /// Builds tasks that run, sleep, and start again.
@@ -143,18 +152,7 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         0 => vec![work, Op::Count, Op::Jump(0)].into(),
         _ => vec![work, Op::Count, rest, Op::Jump(0)].into(),
     };
-    let task = TaskSpec {
-        program,
-        allowed,
-        nice,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: 64.into(),
-        space: None,
-        group: None,
-        start: Some(Dist::Uniform(0, run + sleep)),
-        site: Site::Host,
-    };
+    let task = alone(program, &allowed, nice, run + sleep);
     let mut tasks = vec![task; tasks as usize];
     Ok(Workload {
         spec: String::new(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use perch_report::write_csv;
 use perch_sweep::{Key, Shard, Store, Stored, Sweep};
 
 use crate::output::{Failure, emit, say};
@@ -118,7 +119,6 @@ fn export(arguments: &ExportArguments) -> Result<(), Failure> {
 
 /// Returns a line of CSV for each score and repetition of a result.
 fn lines(stored: &Stored) -> String {
-    let mut sheet = csv::Writer::from_writer(Vec::new());
     let asked = &stored.simulation;
     let machine = match asked.machine.as_str() {
         "" => "machine_toml",
@@ -129,9 +129,10 @@ fn lines(stored: &Stored) -> String {
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     let changed = changed.join(" ");
+    let mut records: Vec<Vec<String>> = Vec::new();
     for score in &stored.result.scores {
-        for (repetition, value) in score.values.iter().enumerate() {
-            let written = sheet.write_record([
+        records.extend(score.values.iter().enumerate().map(|(repetition, value)| {
+            [
                 stored.key.as_str(),
                 machine,
                 &changed,
@@ -144,12 +145,10 @@ fn lines(stored: &Stored) -> String {
                 &score.unit,
                 &score.higher_is_better.to_string(),
                 &value.to_string(),
-            ]);
-            written.expect("each row has as many cells as the head");
-        }
+            ]
+            .map(str::to_string)
+            .to_vec()
+        }));
     }
-    let bytes = sheet
-        .into_inner()
-        .expect("memory takes all that is written");
-    String::from_utf8(bytes).expect("texts")
+    write_csv(&records)
 }

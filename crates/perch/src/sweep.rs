@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use perch_report::{Align, Format, Grid, figure, percent};
+use perch_report::{Align, Format, Grid, figure, percent, write_csv};
 use perch_sweep::{Progress, Row, Shard, Store, Sweep};
 use perch_workload::Budget;
 use schemars::{JsonSchema, Schema};
@@ -102,7 +102,7 @@ pub struct CollectArguments {
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Plan(arguments) => plan(&arguments),
-        Command::Run(arguments) => simulate(&arguments),
+        Command::Run(arguments) => run_all(&arguments),
         Command::Status(arguments) => status(&arguments),
         Command::Collect(arguments) => collect(&arguments),
         Command::Rank(arguments) => rank::run(&arguments),
@@ -123,8 +123,13 @@ fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
     emit(&out)
 }
 
-fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
+fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.budget);
+    all_ran(simulate(&sweep, arguments)?)
+}
+
+/// Simulates what the store does not have, and returns the messages of the simulations that failed.
+fn simulate(sweep: &Sweep, arguments: &RunArguments) -> Result<Vec<String>, Failure> {
     let jobs = threads(arguments.jobs);
     let meter = Meter::new(&arguments.sweep, Unit::Weighed, arguments.quiet);
     let mut advance = |at: Progress| {
@@ -139,7 +144,12 @@ fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
             done.all, done.had, done.made
         ));
     }
-    match done.failed.as_slice() {
+    Ok(done.failed)
+}
+
+/// Makes an error of the messages of simulations that failed.
+fn all_ran(failed: Vec<String>) -> Result<(), Failure> {
+    match failed.as_slice() {
         [] => Ok(()),
         [first, rest @ ..] => Err(Failure::run(match rest.len() {
             0 => first.clone(),
@@ -303,7 +313,6 @@ fn plain(value: &toml::Value) -> String {
 
 /// Returns the table in CSV, with figures in full precision.
 fn sheet(names: &[&str], rows: &[Row]) -> String {
-    let mut sheet = csv::Writer::from_writer(Vec::new());
     let columns = [
         "score",
         "unit",
@@ -315,11 +324,9 @@ fn sheet(names: &[&str], rows: &[Row]) -> String {
         "change_pct",
         "change_ci95_pct",
     ];
-    let head = names.iter().copied().chain(columns);
-    let written = sheet.write_record(head);
-    written.expect("memory takes all that is written");
-    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    for row in rows {
+    let head = names.iter().copied().chain(columns).map(str::to_string);
+    let mut records: Vec<Vec<String>> = vec![head.collect()];
+    records.extend(rows.iter().map(|row| {
         let cells = [
             row.score.clone(),
             row.unit.clone(),
@@ -331,11 +338,12 @@ fn sheet(names: &[&str], rows: &[Row]) -> String {
             number(row.change_pct),
             number(row.change_ci95_pct),
         ];
-        let written = sheet.write_record(row.point.iter().map(plain).chain(cells));
-        written.expect("each row has as many cells as the head");
-    }
-    let bytes = sheet
-        .into_inner()
-        .expect("memory takes all that is written");
-    String::from_utf8(bytes).expect("texts")
+        row.point.iter().map(plain).chain(cells).collect()
+    }));
+    write_csv(&records)
+}
+
+/// Returns a figure in full precision; nothing where there is none.
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }

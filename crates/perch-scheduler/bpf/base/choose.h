@@ -102,8 +102,8 @@ PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 }
 
 /*
- * The wake-up that needs no search (stay.h in policy/): most of a ping-pong's. It costs
- * a third of asking the policy, as it reads little of the tasks.
+ * The wake-up that needs no search (stay.h in policy/): most of a ping-pong's. It takes
+ * 580 instructions where select_cpu took 950, as it reads little of the tasks.
  * Returns the reason to choose prev_cpu, which the task has claimed then.
  */
 static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s32 prev_cpu,

@@ -14,7 +14,6 @@ use std::sync::Mutex;
 
 use perch_experiment::Arm;
 use perch_file::Kind;
-use perch_policy::Era;
 use perch_workload::Budget;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -303,7 +302,7 @@ impl Sweep {
             format!("{} at {}", self.origin, values.join(", "))
         };
         let arm = self.arms.get(&simulation, &place())?;
-        let prepared = simulation.with_machine(machine, Some(arm), &place(), self.budget)?;
+        let prepared = simulation.with_machine(machine, arm, &place(), self.budget)?;
         Ok(Some(Point {
             values: labels,
             prepared,
@@ -342,10 +341,7 @@ impl Arms {
         if let Some(found) = known.get(&key) {
             return Ok(found.clone());
         }
-        let era: Era =
-            (simulation.era.parse()).map_err(|error| SweepError::key(origin, "era", error))?;
-        let made = Arm::new(&simulation.modes, &simulation.modes, era)
-            .map_err(|why| SweepError::key(origin, "modes", why))?;
+        let made = simulation.arm(origin)?;
         known.insert(key, made.clone());
         Ok(made)
     }

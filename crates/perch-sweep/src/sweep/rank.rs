@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The arms of a sweep against each other: what each gains over the baseline, and where it is best.
 
+use perch_experiment::Statistic;
 use perch_experiment::stats::{delta, mean};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -97,20 +98,18 @@ impl Ranking {
         let arms = self.arms.iter().enumerate();
         let standing = |(at, arm): (usize, &String)| {
             let of = |row: usize| self.rows[row].arms[at];
-            let mut gains: Vec<f64> = rows.iter().map(|&row| of(row).gain_pct).collect();
-            gains.sort_by(f64::total_cmp);
+            let gains: Vec<f64> = rows.iter().map(|&row| of(row).gain_pct).collect();
             let count =
                 |is: &dyn Fn(ArmGain) -> bool| rows.iter().filter(|&&row| is(of(row))).count();
             let worst = rows.iter().copied();
+            let worst = worst.min_by(|&a, &b| of(a).gain_pct.total_cmp(&of(b).gain_pct))?;
             Some(Standing {
                 arm: arm.clone(),
                 wins: count(&|arm| arm.wins()),
                 losses: count(&|arm| arm.loses()),
                 best: count(&|arm| arm.is_best),
-                median_pct: (gains.get((gains.len().checked_sub(1)?) / 2)?
-                    + gains[gains.len() / 2])
-                    / 2.0,
-                worst: worst.min_by(|&a, &b| of(a).gain_pct.total_cmp(&of(b).gain_pct))?,
+                median_pct: Statistic::Percentile(50.0).of(&gains),
+                worst,
             })
         };
         arms.filter_map(standing).collect()
@@ -121,42 +120,43 @@ impl Ranking {
 type Load = (Vec<Value>, Vec<Option<Vec<ScoreFound>>>);
 
 impl Sweep {
+    /// Returns a ranking without rows: what a sweep has before anything is simulated.
+    ///
+    /// # Errors
+    /// When the sweep has no arms, or no baseline.
+    pub fn arms(&self) -> Result<Ranking, SweepError> {
+        let axis = self.axes.iter().find(|axis| axis.name == "arm");
+        let arms = axis.map_or_else(Vec::new, |axis| axis.labels.clone());
+        let baseline = self.baseline.as_ref();
+        let baseline = baseline.and_then(|name| arms.iter().position(|arm| arm == name));
+        let baseline = baseline.ok_or_else(|| {
+            let reason = "expected an axis `arm` and the arm to compare the others with";
+            SweepError::key(&self.origin, "baseline", reason)
+        })?;
+        let others = self.names().into_iter().filter(|name| *name != "arm");
+        Ok(Ranking {
+            axes: others.map(str::to_string).collect(),
+            arms,
+            baseline,
+            ..Ranking::default()
+        })
+    }
+
     /// Returns the arms against each other, by the scores that the sweep names, or else by the first
     /// score of each load.
     ///
     /// # Errors
-    /// When the sweep has no baseline, or a result in the store is damaged.
+    /// Those of [`Sweep::arms`], or when a result in the store is damaged.
     pub fn rank(&self, store: &Store) -> Result<Ranking, SweepError> {
-        let names = self.names();
-        let at = names.iter().position(|name| *name == "arm");
-        let (Some(at), Some(baseline)) = (at, &self.baseline) else {
-            let reason = "expected an axis `arm` and the arm to compare the others with";
-            return Err(SweepError::key(&self.origin, "baseline", reason));
-        };
-        let labels = &self.axes.iter().find(|axis| axis.name == "arm");
-        let arms = labels.map_or_else(Vec::new, |axis| axis.labels.clone());
-        let base = arms
-            .iter()
-            .position(|arm| arm == baseline)
-            .unwrap_or_default();
-        let mut ranking = Ranking {
-            axes: names
-                .iter()
-                .enumerate()
-                .filter(|(axis, _)| *axis != at)
-                .map(|(_, name)| name.to_string())
-                .collect(),
-            arms,
-            baseline: base,
-            ..Ranking::default()
-        };
+        let mut ranking = self.arms()?;
+        let at = self.names().iter().position(|name| *name == "arm");
         // The points of one load, in their order; the arm may be any of the axes.
         let mut loads: Vec<Load> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
         for point in self.points() {
             let point = point?;
             let mut others = point.values;
-            let arm = others.remove(at);
+            let arm = at.map(|at| others.remove(at));
             let place = *places.entry(format!("{others:?}")).or_insert_with(|| {
                 loads.push((others, vec![None; ranking.arms.len()]));
                 loads.len() - 1
@@ -166,7 +166,7 @@ impl Sweep {
             let index = ranking
                 .arms
                 .iter()
-                .position(|name| Some(name.as_str()) == arm.as_str());
+                .position(|name| Some(name.as_str()) == arm.as_ref().and_then(Value::as_str));
             if let Some(index) = index {
                 loads[place].1[index] = stored.map(|stored| stored.result.scores);
             }
@@ -180,8 +180,8 @@ impl Sweep {
                 continue;
             };
             ranking.rows.extend(
-                self.ranked_scores(found[base])
-                    .filter_map(|score| rank_row(point, score, &found, base)),
+                self.ranked_scores(found[ranking.baseline])
+                    .filter_map(|score| rank_row(point, score, &found, ranking.baseline)),
             );
         }
         Ok(ranking)
@@ -190,13 +190,11 @@ impl Sweep {
     /// Returns the scores of a load that count.
     fn ranked_scores<'a>(&self, of: &'a [ScoreFound]) -> impl Iterator<Item = &'a ScoreFound> {
         let named = |score: &&ScoreFound| self.scores.contains(&score.name);
-        let any = of.iter().any(|score| named(&score));
-        let scores = self.scores.clone();
-        let first = of.first().map(|score| score.name.clone());
-        of.iter().filter(move |score| match any {
-            true => scores.contains(&score.name),
-            false => Some(&score.name) == first.as_ref(),
-        })
+        let mut scores: Vec<&ScoreFound> = of.iter().filter(named).collect();
+        if scores.is_empty() {
+            scores.extend(of.first());
+        }
+        scores.into_iter()
     }
 }
 

@@ -2,11 +2,11 @@
 //! `perch sweep rank`: the arms of a sweep against each other.
 
 use clap::Args;
-use perch_report::{Align, Format, Grid, figure, percent};
+use perch_report::{Align, Format, Grid, figure, percent, write_csv};
 use perch_sweep::{RankRow, Ranking, Shard, Standing, Store, Sweep};
 use schemars::Schema;
 
-use super::{RunArguments, plain, simulate};
+use super::{RunArguments, all_ran, number, plain, simulate};
 use crate::output::{Failure, emit, say};
 
 /// The arguments of `perch sweep rank`.
@@ -31,33 +31,20 @@ pub struct RankArguments {
 /// Carries out `perch sweep rank`.
 pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
     let sweep = Sweep::resolve(&arguments.run.sweep)?.within(arguments.run.budget);
-    // Of a part nobody can say which arm is best, but another process may be at the others.
-    let ran = simulate(&arguments.run);
+    // What makes no sense is said before anything is simulated.
+    let asked = sweep.arms()?;
+    let by = place_of("--by", "axis", arguments.by.as_ref(), &asked.axes)?;
+    let losses = place_of("--losses", "arm", arguments.losses.as_ref(), &asked.arms)?;
+    // Some simulations may fail; the others have their ranks all the same.
+    let failed = simulate(&sweep, &arguments.run)?;
     let ranking = sweep.rank(&Store::existing(&arguments.run.store)?)?;
+    // Other processes may be at the other parts.
     if ranking.missing > 0 && arguments.run.shard != Shard::WHOLE {
         say(format_args!(
             "{} points have no result yet; loads without all arms are left out",
             ranking.missing
         ));
     }
-    let axis = |name: &String| {
-        let at = ranking.axes.iter().position(|axis| axis == name);
-        at.ok_or_else(|| {
-            let axes = ranking.axes.join(", ");
-            Failure::input(format!("--by {name}: no such axis: expected one of {axes}"))
-        })
-    };
-    let by = arguments.by.as_ref().map(axis).transpose()?;
-    let arm = |name: &String| {
-        let at = ranking.arms.iter().position(|arm| arm == name);
-        at.ok_or_else(|| {
-            let arms = ranking.arms.join(", ");
-            Failure::input(format!(
-                "--losses {name}: no such arm: expected one of {arms}"
-            ))
-        })
-    };
-    let losses = arguments.losses.as_ref().map(arm).transpose()?;
     match arguments.format {
         Format::Json => {
             let text = serde_json::to_string_pretty(&ranking).expect("texts and numbers");
@@ -80,7 +67,26 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
             emit(&written.collect::<Vec<_>>().join("\n"))?;
         }
     }
-    ran
+    all_ran(failed)
+}
+
+/// Returns the place of what an option names among what there is.
+fn place_of(
+    option: &str,
+    what: &str,
+    asked: Option<&String>,
+    known: &[String],
+) -> Result<Option<usize>, Failure> {
+    let place = |name: &String| {
+        let at = known.iter().position(|known| known == name);
+        at.ok_or_else(|| {
+            let known = known.join(", ");
+            Failure::input(format!(
+                "{option} {name}: no such {what}: expected one of {known}"
+            ))
+        })
+    };
+    asked.map(place).transpose()
 }
 
 /// Returns the schema of the result in JSON.
@@ -193,7 +199,6 @@ fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
 
 /// The rows in CSV, a line for each arm, with figures in full precision.
 fn sheet(ranking: &Ranking) -> String {
-    let mut sheet = csv::Writer::from_writer(Vec::new());
     let columns = [
         "arm",
         "score",
@@ -205,11 +210,9 @@ fn sheet(ranking: &Ranking) -> String {
         "best",
     ];
     let head = ranking.axes.iter().map(String::as_str).chain(columns);
-    sheet
-        .write_record(head)
-        .expect("memory takes all that is written");
+    let mut records: Vec<Vec<String>> = vec![head.map(str::to_string).collect()];
     for row in &ranking.rows {
-        for (name, arm) in ranking.arms.iter().zip(&row.arms) {
+        records.extend(ranking.arms.iter().zip(&row.arms).map(|(name, arm)| {
             let cells = [
                 name.clone(),
                 row.score.clone(),
@@ -217,16 +220,11 @@ fn sheet(ranking: &Ranking) -> String {
                 row.higher_is_better.to_string(),
                 arm.mean.to_string(),
                 arm.gain_pct.to_string(),
-                arm.ci95_pct
-                    .map_or_else(String::new, |half| half.to_string()),
+                number(arm.ci95_pct),
                 arm.is_best.to_string(),
             ];
-            let written = sheet.write_record(row.point.iter().map(plain).chain(cells));
-            written.expect("each row has as many cells as the head");
-        }
+            row.point.iter().map(plain).chain(cells).collect()
+        }));
     }
-    let bytes = sheet
-        .into_inner()
-        .expect("memory takes all that is written");
-    String::from_utf8(bytes).expect("texts")
+    write_csv(&records)
 }

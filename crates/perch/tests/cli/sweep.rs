@@ -144,6 +144,15 @@ fn arms_are_ranked_against_the_baseline() {
         words.contains("expected one of machine, workload.pairs"),
         "{words}"
     );
+    // What makes no sense is said before an hour of simulations.
+    for option in ["--by moon", "--losses moon"] {
+        let refused = perch(
+            folder,
+            &format!("sweep rank s.toml --store new -q {option}"),
+        );
+        assert_eq!(refused.status.code(), Some(2), "{option}");
+        assert!(!folder.join("new").exists(), "{option}");
+    }
     let refused = perch(folder, "sweep rank leauge --store st");
     let words = String::from_utf8_lossy(&refused.stderr);
     assert!(
