@@ -344,11 +344,20 @@ fn forks_onto_busy_groups() {
     let unchanged = replay["model"]["unchanged"].as_object().expect("by reason");
     let [forks, _] = pair(&unchanged["slow path"]);
     assert!(forks >= ENOUGH_FORKS, "only {forks} forks");
+    let [mut asked, mut differ] = [0, 0];
     for (reason, part) in unchanged {
-        let [asked, differ] = pair(part);
+        let [n, wrong] = pair(part);
+        asked += n;
+        differ += wrong;
         assert!(
-            asked < ENOUGH_FORKS || differ * 50 <= asked,
-            "{reason}: {differ} of {asked} differ though nothing changed"
+            reason != "slow path" || wrong * 50 <= n,
+            "{reason}: {wrong} of {n} differ though nothing changed"
         );
     }
+    // Of a rarer reason there are too few for a limit of its own: three scans in a row may miss what the
+    // recording missed.
+    assert!(
+        differ as f64 * 100.0 <= UNEXPLAINED * asked as f64,
+        "{differ} of {asked} differ though nothing changed"
+    );
 }
