@@ -63,9 +63,15 @@ PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
 	return p->queued[w];
 }
 
-PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w)
+PERCH_INLINE perch_u8 perch_host_idle(const struct perch_host *h, perch_u32 cpu)
 {
-	return h->idle[w];
+	return h->idle[cpu / 64] >> (cpu % 64) & 1;
+}
+
+PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w,
+					    perch_u64 among)
+{
+	return h->idle[w] & among;
 }
 
 PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w)

@@ -165,10 +165,19 @@ struct perch_band {
 	perch_u64 line;
 };
 
+/*
+ * The idle CPUs among 1 << idle_shift of them, each at its place in a word of 64
+ * (base/idle.h); as large as the largest line that caches of our machines move.
+ */
+struct perch_idle {
+	perch_u64 cpus;
+	perch_u64 line[15];
+};
+
 struct perch_llc {
 	perch_u32 set, nr_idle_scan;
 	perch_u32 span; /* CPUs of the domain above, whose balancer looks at this LLC */
-	perch_u32 pad;
+	perch_u32 idle_cores; /* one of its cores may be idle as a whole */
 	perch_u64 note_at_ns; /* when that balancer looks next, bpf_ktime_get_ns() */
 	perch_u64 line[5];    /* a cache line each */
 };
@@ -228,6 +237,7 @@ struct perch_config {
 	struct perch_llc PERCH_AS *llcs;
 	perch_u64 PERCH_AS
 		*waiting; /* a bit for each CPU, by words of 64: its queue may hold a task */
+	struct perch_idle PERCH_AS *idle;    /* of nr_possible CPUs */
 	perch_u64 PERCH_AS *misfits;	     /* likewise: it runs a task that does not fit it */
 	struct perch_epoch PERCH_AS *epochs; /* one per CPU, for the cache mechanism */
 	struct perch_llc_load PERCH_AS *llc_loads; /* one an LLC, for the cache mechanism */
@@ -265,7 +275,8 @@ struct perch_config {
 	struct perch_group_slot PERCH_AS *groups;
 	perch_u32 nr_groups;
 	perch_u32 credits;    /* mechanism steer is on, and a wakee in an empty queue is credited */
-	perch_u32 parts, pad; /* parts: cores have threads, and busy siblings are parted */
+	perch_u32 parts; /* cores have threads, and busy siblings are parted */
+	perch_u32 idle_shift; /* 0 to 6 */
 };
 
 /* The reason why the kernel unloaded the program; written once, by ops.exit. */

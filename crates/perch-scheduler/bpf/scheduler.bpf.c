@@ -59,6 +59,16 @@ void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 	stop(p, bpf_get_smp_processor_id(), runnable);
 }
 
+SEC("struct_ops/update_idle")
+void BPF_PROG(perch_update_idle, __s32 cpu, bool idle)
+{
+	use_arena();
+	if (idle)
+		idles(cpu);
+	else
+		mark_busy(cpu);
+}
+
 SEC("struct_ops/tick")
 void BPF_PROG(perch_tick, struct task_struct *p)
 {
@@ -105,17 +115,10 @@ void BPF_PROG(perch_enable, struct task_struct *p)
 SEC("struct_ops.s/init")
 __s32 BPF_PROG(perch_init)
 {
-	const struct cpumask *mask;
 	perch_u32 cpu, zero = 0;
 	int err;
 
 	use_arena();
-	mask = scx_bpf_get_idle_cpumask();
-	idle_cpus_at = (perch_u64)mask;
-	scx_bpf_put_idle_cpumask(mask);
-	mask = scx_bpf_get_idle_smtmask();
-	idle_cores_at = (perch_u64)mask;
-	scx_bpf_put_idle_cpumask(mask);
 	coarse_now = bpf_ktime_get_ns();
 	for (cpu = 0; cpu < config()->nr_possible && can_loop; cpu++) {
 		struct perch_question *q = bpf_map_lookup_percpu_elem(&questions, &zero, cpu);
@@ -152,6 +155,7 @@ struct sched_ext_ops perch_ops = {
 	.runnable = (void *)perch_runnable,
 	.quiescent = (void *)perch_quiescent,
 	.tick = (void *)perch_tick,
+	.update_idle = (void *)perch_update_idle,
 	.running = (void *)perch_running,
 	.stopping = (void *)perch_stopping,
 	.init_task = (void *)perch_init_task,

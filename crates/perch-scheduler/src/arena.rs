@@ -15,7 +15,7 @@ pub(crate) use group::check as check_groups;
 use crate::band::Band;
 use crate::counters::Places;
 use crate::interface::{
-    self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
+    self, ARENA_BASE, Config, Cpu, Idle, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
     Seat, Slot,
 };
 use crate::settings::{Settings, SettingsError, Tuning};
@@ -102,6 +102,21 @@ fn span_above(topology: &Topology, of: &SetView<'_>) -> u32 {
     spans.find(wider).unwrap_or(of.weight())
 }
 
+/// How many CPUs have their idle bits in one line, as a power of two: as many as always share a
+/// cluster, or an LLC where there are no clusters. CPUs that are numbered in turns have a line each.
+fn idle_shift(topology: &Topology) -> u32 {
+    let home = |cpu: usize| match (topology.cluster_span(cpu), topology.llc(cpu)) {
+        (Some(cluster), _) => (1, cluster.number()),
+        (None, Some(llc)) => (2, llc),
+        (None, None) => (3, cpu),
+    };
+    let share = |shift: &u32| {
+        let first = |cpu: usize| cpu >> shift << shift;
+        (0..topology.nr_cpus()).all(|cpu| home(cpu) == home(first(cpu)))
+    };
+    (0..=6).rev().find(share).expect("a CPU shares with itself")
+}
+
 /// Writes every CPU that may come online, as an idle one.
 fn fill_cpus(
     image: &mut [u8],
@@ -131,7 +146,7 @@ fn fill_llcs(image: &mut [u8], llcs: &Array<Llc>, topology: &Topology) {
             set: span.number() as u32,
             nr_idle_scan: span.weight(),
             span: span_above(topology, &span),
-            pad: 0,
+            idle_cores: topology.has_smt().into(),
             note_at_ns: 0,
             line: [0; 5],
         };
@@ -223,6 +238,8 @@ impl Plan {
         let occupancies = image.reserve(nr_slots * nr_cpus * size_of::<Occupancy>());
         let seats = image.reserve(nr_slots * topology.nr_llcs() * size_of::<Seat>());
         let waiting = image.reserve(possible.div_ceil(64) * 8);
+        let idle_shift = idle_shift(topology);
+        let idle = Array::<Idle>::reserve(&mut image, possible.div_ceil(1 << idle_shift));
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = Array::<Memory>::reserve(&mut image, nr_memories);
@@ -248,6 +265,7 @@ impl Plan {
             cpus: cpus.at(),
             llcs: llcs.at(),
             waiting,
+            idle: idle.at(),
             misfits,
             epochs,
             llc_loads,
@@ -279,7 +297,7 @@ impl Plan {
             nr_groups: groups.len() as u32,
             credits: (steers && groups.len() > 0).into(),
             parts: parts.into(),
-            pad: 0,
+            idle_shift,
         };
         let places = Places {
             cpus: cpus.offset(0),

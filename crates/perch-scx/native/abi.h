@@ -78,6 +78,10 @@ struct scx_kernel {
 
 	scx_s32 (*timer_start)(void *of, void *timer, scx_u64 ns, scx_u64 flags);
 
+	/* What perch tells of its own memory: a CPU reads or writes a line that CPUs share. */
+	void (*line)(void *of, const void *at, scx_u8 writes);
+	scx_u8 (*claim_lost)(void *of); /* a fault: another CPU was faster */
+
 	/* What other schedulers than perch call: */
 	scx_s32 (*timer_cancel)(void *of, void *timer); /* 1: it was started */
 	/* Where the value of a map begins that holds this address, and its key of up to 64 bytes. */

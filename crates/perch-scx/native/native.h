@@ -17,6 +17,10 @@ long scx_timer_set_callback(void *timer, void *callback);
 long scx_timer_start(void *timer, scx_u64 ns, scx_u64 flags);
 long scx_timer_cancel(void *timer);
 
+#define PERCH_READS(at) scx_kernel->line(scx_kernel->of, (const void *)(at), 0)
+#define PERCH_WRITES(at) scx_kernel->line(scx_kernel->of, (const void *)(at), 1)
+#define PERCH_CLAIM_LOST scx_kernel->claim_lost(scx_kernel->of)
+
 /* Here an arena is memory like any other, and no verifier asks whether a loop ends. */
 #define __arena
 #define can_loop 1

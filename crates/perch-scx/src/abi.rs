@@ -58,6 +58,8 @@ pub(crate) struct KernelCalls {
     pub storage_get: unsafe extern "C" fn(Of, Any, *const MapType, Any, Any, u64) -> *mut c_void,
     pub storage_delete: unsafe extern "C" fn(Of, Any, Any) -> i32,
     pub timer_start: unsafe extern "C" fn(Of, *mut c_void, u64, u64) -> i32,
+    pub line: unsafe extern "C" fn(Of, Any, u8),
+    pub claim_lost: unsafe extern "C" fn(Of) -> u8,
     pub timer_cancel: unsafe extern "C" fn(Of, *mut c_void) -> i32,
     pub map_key: unsafe extern "C" fn(Of, Any, Any, *mut u8) -> *mut c_void,
     pub task_of_pid: unsafe extern "C" fn(Of, i32) -> *mut c_void,

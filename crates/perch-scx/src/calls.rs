@@ -57,6 +57,8 @@ pub(crate) fn table(core: &Core, nr_cpus: usize) -> KernelCalls {
         storage_get,
         storage_delete,
         timer_start,
+        line,
+        claim_lost,
         timer_cancel,
         map_key,
         task_of_pid,
@@ -389,6 +391,14 @@ unsafe extern "C" fn timer_start(of: Of, timer: *mut c_void, ns: u64, flags: u64
     };
     core.start_timer(timer as usize, at_ns);
     0
+}
+
+unsafe extern "C" fn line(of: Of, at: Any, writes: u8) {
+    unsafe { core(of) }.charge_line(at as usize, writes != 0);
+}
+
+unsafe extern "C" fn claim_lost(of: Of) -> u8 {
+    unsafe { core(of) }.loses_claim().into()
 }
 
 unsafe extern "C" fn timer_cancel(of: Of, timer: *mut c_void) -> i32 {

@@ -163,6 +163,7 @@ impl ExtClass for Scheduler {
                     }
                 }
             }
+            core.switch_on();
             Ok(())
         })?;
         self.loaded = Some(Loaded {

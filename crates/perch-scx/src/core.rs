@@ -191,6 +191,18 @@ impl Core {
         self.charge_ns(ns);
     }
 
+    /// Charges for a read or a write of the program's own memory at this address.
+    pub fn charge_line(&self, at: usize, writes: bool) {
+        let (here, now_ns) = self.kernel(|k| (k.here(), k.now_ns()));
+        let ns = self.costs.borrow_mut().line_ns(at, here, writes, now_ns);
+        self.charge_ns(ns);
+    }
+
+    /// The scheduler is in charge from now on: every CPU reschedules (`scx_bypass()`).
+    pub fn switch_on(&self) {
+        self.kernel(|kernel| (0..self.nr_cpus).for_each(|cpu| kernel.kick(cpu, 0)));
+    }
+
     pub fn nr_cpus(&self) -> usize {
         self.nr_cpus
     }
@@ -895,16 +907,17 @@ impl Core {
         }
     }
 
+    /// Another CPU was faster to claim an idle one, if that is among the faults.
+    pub fn loses_claim(&self) -> bool {
+        let mut faults = self.faults.borrow_mut();
+        faults.as_mut().is_some_and(Faults::loses_claim)
+    }
+
     pub fn claim_idle(&self, cpu: i32) -> bool {
         match usize::try_from(cpu) {
             Ok(cpu) if cpu < self.nr_cpus => {
                 self.charge_idle_line(cpu);
-                if self
-                    .faults
-                    .borrow_mut()
-                    .as_mut()
-                    .is_some_and(Faults::loses_claim)
-                {
+                if self.loses_claim() {
                     return false;
                 }
                 self.kernel(|kernel| self.state().idle.claim(kernel.topology(), cpu))

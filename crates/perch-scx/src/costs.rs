@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a program and sched_ext cost: instructions, as counted in deterministic guests, and the cache
-//! line of the mask of idle CPUs (docs/scx.md has the counts).
+//! lines of the mask of idle CPUs and of what the program itself says that its CPUs share
+//! (docs/scx.md has the counts).
+
+use std::collections::{BTreeSet, HashMap};
 
 use perch_sched::hardware::Costs as Hardware;
 
@@ -82,11 +85,22 @@ const MOVE: u32 = 575;
 const FETCH: u32 = 2300;
 const FETCHED_LINES: u32 = 8;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// A cache line that many CPUs write.
 #[derive(Debug, Default)]
 struct Line {
     owner: usize,
     free_ns: u64,
+}
+
+/// A cache line of the program's own, which CPUs read as well.
+#[derive(Debug, Default)]
+struct OwnLine {
+    line: Line,
+    /// The CPUs that have it too since the owner wrote it last.
+    readers: BTreeSet<usize>,
 }
 
 /// The costs on one machine.
@@ -95,6 +109,8 @@ pub(crate) struct Costs {
     counted: Counted,
     /// The words of 512 CPUs each; the masks of CPUs and of cores move together.
     idle: Vec<Line>,
+    /// Lines of the program's own memory that its CPUs share, by address.
+    own: HashMap<usize, OwnLine>,
 }
 
 impl Costs {
@@ -105,6 +121,7 @@ impl Costs {
             idle: (0..nr_cpus.div_ceil(512))
                 .map(|_| Line::default())
                 .collect(),
+            own: HashMap::new(),
         }
     }
 
@@ -152,6 +169,37 @@ impl Costs {
             owner: cpu,
             free_ns: end_ns,
         };
+        end_ns - now_ns
+    }
+
+    /// The time for which `cpu`, which reads or writes the memory at `at`, waits for its line.
+    pub fn line_ns(&mut self, at: usize, cpu: usize, writes: bool, now_ns: u64) -> u64 {
+        let own = self.own.entry(at / LINE).or_insert_with(|| OwnLine {
+            line: Line {
+                owner: cpu,
+                free_ns: 0,
+            },
+            readers: BTreeSet::new(),
+        });
+        let others = own.readers.iter().find(|&&reader| reader != cpu);
+        let from = match (own.line.owner == cpu, others, writes) {
+            (true, None, _) | (true, Some(_), false) => return 0,
+            (false, _, false) if own.readers.contains(&cpu) => return 0,
+            // The other copies go, the data is here already.
+            (true, Some(&reader), true) => reader,
+            (false, ..) => own.line.owner,
+        };
+        let begin_ns = now_ns.max(own.line.free_ns);
+        let end_ns = begin_ns + self.hardware.transfer_ns(1, from, cpu);
+        if writes {
+            own.line = Line {
+                owner: cpu,
+                free_ns: end_ns,
+            };
+            own.readers.clear();
+        } else {
+            own.readers.insert(cpu);
+        }
         end_ns - now_ns
     }
 }

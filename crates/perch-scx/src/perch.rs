@@ -24,10 +24,10 @@ const SIZED: [&str; 3] = ["processes", "free_slots", "free_groups"];
 /// Instructions of the callbacks: medians of `perch bench --lab` for perch-cluster at 8 CPUs, pipe; of
 /// a select_cpu that searches, under hackbench.
 const COUNTED: Counted = Counted {
-    select_cpu: 1293,
-    select_prev: 575,
+    select_cpu: 1348,
+    select_prev: 548,
     enqueue: 282,
-    dispatch: 69,
+    dispatch: 97,
     running: 44,
     stopping: 77,
     tick: 97,
@@ -35,7 +35,7 @@ const COUNTED: Counted = Counted {
     init_task: 1049,
     exit_task: 113,
     enable: 74,
-    update_idle: 0,
+    update_idle: 34,
     timer: 1000,
     rare: 100,
 };

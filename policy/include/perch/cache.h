@@ -153,7 +153,7 @@ PERCH_OUTLINE perch_u32 perch_cache_idle(const struct perch_host *h PERCH_GIVEN,
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
 		m &= perch_host_allowed_word(h, p, first + k);
-		m &= perch_idle_ok_word(h, pol, p, first + k);
+		m = perch_idle_ok_word(h, pol, p, first + k, m);
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 

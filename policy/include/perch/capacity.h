@@ -119,7 +119,7 @@ PERCH_OUTLINE int perch_siblings_idle(const struct perch_host *h PERCH_GIVEN, pe
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 
-		m &= ~perch_host_idle_word(h, first + k);
+		m &= ~perch_host_idle_word(h, first + k, m);
 		if (first + k == cpu / 64)
 			m &= ~(1ull << (cpu % 64));
 		if (m)
@@ -161,10 +161,12 @@ PERCH_INLINE enum perch_near perch_capacity_near(const struct perch_host *h,
 /* A fit on an idle core beats any fit beside a busy sibling. */
 #define PERCH_FIT_CORE 3
 
-/* The best idle CPU that a capacity scan has met. */
+/* The best idle CPU that a capacity scan has met, and where the scan is. */
 struct perch_capable {
 	perch_u32 cpu, merit, capacity;
 	perch_u32 cores; /* idle cores are worth looking for */
+	perch_u64 m;	 /* the CPUs to look at, in word w */
+	perch_u32 w, pad;
 };
 
 /*
@@ -199,6 +201,38 @@ PERCH_OUTLINE int perch_capacity_grade(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
+ * Looks at the CPUs `m` of word w as perch_scan_capacity() does. Returns 1 if
+ * the search ends with best->cpu. This is a function of its own because the
+ * verifier of Linux 6.18 does not see the end of such a loop within another
+ * loop.
+ */
+PERCH_OUTLINE int perch_look_capacity(const struct perch_host *h PERCH_GIVEN,
+				      const struct perch_policy *pol PERCH_GIVEN,
+				      const struct perch_task *p PERCH_GIVEN,
+				      struct perch_search *s PERCH_GIVEN,
+				      struct perch_capable *best PERCH_GIVEN)
+{
+	perch_u64 m = best->m, idle = perch_idle_ok_word(h, pol, p, best->w, m);
+	perch_u32 seen;
+
+	while (idle && PERCH_MORE) {
+		seen = __builtin_popcountll(m & (idle ^ (idle - 1)));
+		if (seen > s->budget)
+			break;
+		if (perch_capacity_grade(h, pol, p, best, best->w * 64 + __builtin_ctzll(idle))) {
+			s->examined += seen;
+			return 1;
+		}
+		idle &= idle - 1;
+	}
+	seen = __builtin_popcountll(m);
+	seen = seen < s->budget ? seen : s->budget;
+	s->examined += seen;
+	s->budget -= seen;
+	return 0;
+}
+
+/*
  * Finds the first idle CPU from the target on that the task fits; if the task
  * fits none, the best of the idle CPUs.
  *
@@ -216,30 +250,18 @@ PERCH_OUTLINE perch_u32 perch_scan_capacity(const struct perch_host *h PERCH_GIV
 {
 	struct perch_ring ring = perch_ring(h, s->set, s->target);
 	struct perch_capable best = {.cpu = PERCH_NONE, .cores = s->idle_cores};
-	perch_u32 k, seen;
+	perch_u32 k;
 
 	for (k = PERCH_ZERO; k <= ring.words && s->budget && PERCH_MORE; k++) {
-		perch_u64 keep, m, idle;
-		perch_u32 w = perch_ring_word(&ring, k, &keep);
+		perch_u64 keep;
 
-		m = perch_host_set_word(h, s->set, w) & perch_host_allowed_word(h, p, w) & keep;
-		idle = m & perch_idle_ok_word(h, pol, p, w);
-		while (idle && PERCH_MORE) {
-			seen = __builtin_popcountll(m & (idle ^ (idle - 1)));
-			if (seen > s->budget)
-				break;
-			if (perch_capacity_grade(h, pol, p, &best,
-						 w * 64 + __builtin_ctzll(idle))) {
-				s->examined += seen;
-				s->reason = PERCH_BY_CAPACITY_FIT;
-				return best.cpu;
-			}
-			idle &= idle - 1;
+		best.w = perch_ring_word(&ring, k, &keep);
+		best.m = perch_host_set_word(h, s->set, best.w) &
+			 perch_host_allowed_word(h, p, best.w) & keep;
+		if (perch_look_capacity(h, pol, p, s, &best)) {
+			s->reason = PERCH_BY_CAPACITY_FIT;
+			return best.cpu;
 		}
-		seen = __builtin_popcountll(m);
-		seen = seen < s->budget ? seen : s->budget;
-		s->examined += seen;
-		s->budget -= seen;
 	}
 	/* The task fits a CPU with a busy sibling; the search hoped for an idle core. */
 	s->reason = best.merit == PERCH_FIT ? PERCH_BY_CAPACITY_FIT : PERCH_BY_CAPACITY_BEST;

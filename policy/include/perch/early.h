@@ -88,7 +88,7 @@ PERCH_OUTLINE perch_u32 perch_idle_set(const struct perch_host *h PERCH_GIVEN,
 		return PERCH_NONE;
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
-		perch_u64 busy = m & ~perch_host_idle_word(h, first + k);
+		perch_u64 busy = m & ~perch_host_idle_word(h, first + k, m);
 
 		s->examined += __builtin_popcountll(busy ? m & (busy ^ (busy - 1)) : m);
 		if (busy)
@@ -134,7 +134,7 @@ PERCH_OUTLINE perch_u32 perch_early_search(const struct perch_host *h PERCH_GIVE
 	perch_u32 llc = perch_host_llc_set(h, s->target), level, top = 0, cpu;
 
 	s->reason = PERCH_BY_TARGET_IDLE;
-	if (perch_idle(h, s->target))
+	if (perch_host_idle(h, s->target))
 		return s->target;
 	s->reason = PERCH_BY_NO_LLC;
 	if (llc == PERCH_NONE)

@@ -67,8 +67,14 @@ PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 PERCH_INLINE perch_u8 perch_host_grouped(const struct perch_host *h, const struct perch_task *p);
 PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
 					      const struct perch_task *p, perch_u32 w);
-/* The CPUs that are idle and have no wake-up on its way. */
-PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w);
+/*
+ * A CPU is idle if no wake-up is on its way to it. The second function returns
+ * those of the CPUs `among` in a word that are: a host may keep the parts of a
+ * word apart, each where its own CPUs write.
+ */
+PERCH_INLINE perch_u8 perch_host_idle(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w,
+					    perch_u64 among);
 /* The CPUs that run SCHED_IDLE tasks only. */
 PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w);
 

@@ -86,7 +86,7 @@ PERCH_OUTLINE int perch_group_add(const struct perch_host *h PERCH_GIVEN,
 	own = cpu == g->without_cpu;
 	running -= own && g->without_running && running;
 	g->sum.running += running;
-	if (!running && (perch_idle(h, cpu) || (own && g->without_running)))
+	if (!running && (perch_host_idle(h, cpu) || (own && g->without_running)))
 		g->sum.rank++;
 	g->load += perch_left(perch_host_load(h, cpu), own ? p->load : 0);
 	g->sum.util += perch_left(perch_host_util(h, cpu), own ? p->util : 0);
@@ -271,7 +271,7 @@ PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 			perch_u32 c = (first + k) * 64 + __builtin_ctzll(m);
 
 			m &= m - 1;
-			if (perch_idle(h, c)) {
+			if (perch_host_idle(h, c)) {
 				perch_u32 e = perch_host_idle_exit_ns(h, c);
 				perch_u64 t = perch_host_idle_since_ns(h, c);
 

@@ -28,7 +28,7 @@ PERCH_INLINE perch_u32 perch_stays(const struct perch_host *h, const struct perc
 {
 	perch_u32 this_cpu = wake->this_cpu, prev = wake->prev_cpu;
 
-	if (!perch_idle(h, prev) || !perch_allowed(h, p, prev) ||
+	if (!perch_host_idle(h, prev) || !perch_allowed(h, p, prev) ||
 	    (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC | PERCH_WAKE_CURRENT)) ||
 	    pol->rules.early_path || pol->rules.wake_cap || pol->rules.recent_when_taken ||
 	    perch_drawn(h, pol, p, prev))
@@ -41,7 +41,7 @@ PERCH_INLINE perch_u32 perch_stays(const struct perch_host *h, const struct perc
 	    perch_wake_wide(h, this_cpu, waker, p))
 		return PERCH_BY_NOTHING;
 	/* As perch_affine_idle(), where prev is idle. */
-	if (!(wake->flags & PERCH_WAKE_SYNC) || perch_idle(h, this_cpu) ||
+	if (!(wake->flags & PERCH_WAKE_SYNC) || perch_host_idle(h, this_cpu) ||
 	    perch_host_nr_running(h, this_cpu) - perch_host_nr_delayed(h, this_cpu) != 1)
 		return PERCH_BY_TARGET_IDLE;
 	/* The waker's CPU is the target, and may be idle for this wakee: its task may be SCHED_IDLE. */

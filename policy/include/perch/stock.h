@@ -55,29 +55,28 @@ enum perch_scan {
 };
 
 /*
- * The CPUs that count as idle for this wakee: idle ones, and those that run
- * only SCHED_IDLE tasks.
+ * Those of the CPUs `among` that count as idle for this wakee: idle ones, and
+ * those that run only SCHED_IDLE tasks.
  */
 PERCH_INLINE perch_u64 perch_idle_ok_word(const struct perch_host *h,
 					  const struct perch_policy *pol,
-					  const struct perch_task *p, perch_u32 w)
+					  const struct perch_task *p, perch_u32 w, perch_u64 among)
 {
-	perch_u64 idle = perch_host_idle_word(h, w);
+	perch_u64 idle = perch_host_idle_word(h, w, among);
 
 	if (pol->rules.idle_sees_policy && (p->flags & PERCH_TASK_SCHED_IDLE))
 		return idle;
-	return idle | perch_host_sched_idle_word(h, w);
+	return idle | (perch_host_sched_idle_word(h, w) & among);
 }
 
 PERCH_INLINE perch_u8 perch_idle_ok(const struct perch_host *h, const struct perch_policy *pol,
 				    const struct perch_task *p, perch_u32 cpu)
 {
-	return perch_idle_ok_word(h, pol, p, cpu / 64) >> (cpu % 64) & 1;
-}
-
-PERCH_INLINE perch_u8 perch_idle(const struct perch_host *h, perch_u32 cpu)
-{
-	return perch_host_idle_word(h, cpu / 64) >> (cpu % 64) & 1;
+	if (perch_host_idle(h, cpu))
+		return 1;
+	if (pol->rules.idle_sees_policy && (p->flags & PERCH_TASK_SCHED_IDLE))
+		return 0;
+	return perch_host_sched_idle_word(h, cpu / 64) >> (cpu % 64) & 1;
 }
 
 PERCH_INLINE perch_u8 perch_share_llc(const struct perch_host *h, perch_u32 a, perch_u32 b)
@@ -141,13 +140,13 @@ PERCH_INLINE perch_u32 perch_affine_idle(const struct perch_host *h, perch_u32 t
 	 * The waker's CPU is idle: an interrupt wakes. Pulling would only
 	 * follow the interrupt, so prev wins when it is idle and as near.
 	 */
-	if (perch_idle(h, this_cpu) && perch_share_llc(h, this_cpu, prev))
-		return perch_idle(h, prev) ? prev : this_cpu;
+	if (perch_host_idle(h, this_cpu) && perch_share_llc(h, this_cpu, prev))
+		return perch_host_idle(h, prev) ? prev : this_cpu;
 	running = perch_host_nr_running(h, this_cpu);
 	running -= perch_host_nr_delayed(h, this_cpu);
 	if ((flags & PERCH_WAKE_SYNC) && running == 1)
 		return this_cpu;
-	return perch_idle(h, prev) ? prev : PERCH_NONE;
+	return perch_host_idle(h, prev) ? prev : PERCH_NONE;
 }
 
 /*
@@ -228,7 +227,7 @@ PERCH_INLINE perch_u32 perch_idle_sibling(const struct perch_host *h,
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 
 		m &= perch_host_allowed_word(h, p, first + k);
-		m &= perch_idle_ok_word(h, pol, p, first + k);
+		m = perch_idle_ok_word(h, pol, p, first + k, m);
 		if (first + k == prev / 64)
 			m &= ~(1ull << (prev % 64));
 		if (m)
@@ -270,7 +269,7 @@ PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
 	if (ring.words == 1) {
 		perch_u64 m = perch_scan_word(h, p, s, set, ring.first);
 
-		if (!(m & perch_idle_ok_word(h, pol, p, ring.first))) {
+		if (!perch_idle_ok_word(h, pol, p, ring.first, m)) {
 			seen = __builtin_popcountll(m);
 			seen = seen < s->budget ? seen : s->budget;
 			s->examined += seen;
@@ -285,7 +284,7 @@ PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
 		m = perch_scan_word(h, p, s, set, w) & keep;
 		if (!m)
 			continue;
-		idle = m & perch_idle_ok_word(h, pol, p, w);
+		idle = perch_idle_ok_word(h, pol, p, w, m);
 		seen = __builtin_popcountll(idle ? m & (idle ^ (idle - 1)) : m);
 		if (seen > s->budget || (!idle && seen == s->budget)) {
 			s->examined += s->budget;
@@ -344,9 +343,9 @@ PERCH_OUTLINE int perch_core_idle(const struct perch_host *h PERCH_GIVEN,
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 		perch_u64 usable = perch_scan_word(h, p, s, s->set, first + k);
 
-		if (m & ~perch_host_idle_word(h, first + k))
+		if (m & ~perch_host_idle_word(h, first + k, m))
 			all = 0;
-		usable &= m & perch_idle_ok_word(h, pol, p, first + k);
+		usable = perch_idle_ok_word(h, pol, p, first + k, usable & m);
 		if (s->thread == PERCH_NONE && usable)
 			s->thread = (first + k) * 64 + __builtin_ctzll(usable);
 	}

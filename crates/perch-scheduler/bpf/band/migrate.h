@@ -136,7 +136,7 @@ static __attribute__((noinline)) perch_u32 band_select(struct task_struct *p, pe
 	if (prev >= config()->topology.nr_cpus)
 		return prev;
 	to = place(allowed_at(p, this_cpu), prev, t->prio);
-	if (scx_bpf_test_and_clear_cpu_idle(to))
+	if (claim_idle(to))
 		send_direct(p, t, to, SCX_DSQ_LOCAL, 0);
 	return to;
 }
@@ -159,7 +159,7 @@ static __attribute__((noinline)) int band_enqueue(struct task_struct *p, perch_u
 		to = place(allowed_at(p, this_cpu), cpu, prio);
 	if (to != cpu)
 		count(this_cpu, PERCH_EV_BAND_PUSHED);
-	if ((to != cpu || (enq_flags & SCX_ENQ_WAKEUP)) && scx_bpf_test_and_clear_cpu_idle(to)) {
+	if ((to != cpu || (enq_flags & SCX_ENQ_WAKEUP)) && claim_idle(to)) {
 		send_direct(p, t, to, SCX_DSQ_LOCAL_ON | to, enq_flags);
 		return 1;
 	}

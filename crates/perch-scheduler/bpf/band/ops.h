@@ -279,6 +279,7 @@ struct sched_ext_ops perch_band_ops = {
 	.runnable = (void *)perch_runnable,
 	.quiescent = (void *)perch_quiescent,
 	.tick = (void *)perch_band_tick,
+	.update_idle = (void *)perch_update_idle,
 	.running = (void *)perch_band_running,
 	.stopping = (void *)perch_band_stopping,
 	.yield = (void *)perch_band_yield,

@@ -40,30 +40,40 @@ static __attribute__((noinline)) perch_u32 widest_set(perch_u32 cpu)
 	return widest;
 }
 
-/*
- * The first CPU of a set that is in the kernel's mask at `mask_at` and that the
- * task with this affinity mask may use; PERCH_NONE without one.
- */
-PERCH_OUTLINE perch_u32 first_in_set(perch_u64 mask_at, perch_u64 allowed_at, perch_u32 set)
+/* The first idle CPU of a set that the task with this affinity mask may use; PERCH_NONE without one. */
+PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
 
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
-		perch_u64 m = mask_word(mask_at, first + k);
+		perch_u64 m = perch_host_set_word(0, set, first + k);
 
-		if (m)
-			m &= perch_host_set_word(0, set, first + k) &
-			     mask_word(allowed_at, first + k);
+		m = idle_among(first + k, m & mask_word(allowed_at, first + k));
 		if (m)
 			return (first + k) * 64 + __builtin_ctzll(m);
 	}
 	return PERCH_NONE;
 }
 
-/* The first idle CPU of those. */
-static inline perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
+/* The first of those whose core idles as a whole. */
+PERCH_OUTLINE perch_u32 idle_core_in_set(perch_u64 allowed_at, perch_u32 set)
 {
-	return first_in_set(idle_cpus_at, allowed_at, set);
+	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
+	struct perch_host host = {};
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, set, first + k);
+
+		m = idle_among(first + k, m & mask_word(allowed_at, first + k));
+		while (m && PERCH_MORE) {
+			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
+
+			m &= m - 1;
+			if (perch_siblings_idle(&host, cpu))
+				return cpu;
+		}
+	}
+	return PERCH_NONE;
 }
 
 #endif

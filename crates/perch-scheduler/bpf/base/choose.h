@@ -110,15 +110,14 @@ static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s3
 						     perch_u32 this_cpu, __u64 wake_flags,
 						     const struct task_struct *current)
 {
-	struct perch_host host = {.idle_word = prev_cpu / 64u};
+	struct perch_host host = {};
 	struct perch_wake wake = {.this_cpu = this_cpu, .prev_cpu = prev_cpu};
 	struct perch_task waker = {.id = current->pid}, wakee = {.id = p->pid};
 	struct perch_memory __arena *mine, *m;
 	perch_u32 reason;
 
 	/* The policy asks the same; a busy CPU is to cost as little as possible. */
-	host.idle = mask_word(idle_cpus_at, host.idle_word);
-	if (!(host.idle >> (prev_cpu % 64u) & 1))
+	if (!is_idle(prev_cpu))
 		return PERCH_BY_NOTHING;
 	mine = memory_of(waker.id);
 	m = memory_of(wakee.id);
@@ -135,7 +134,7 @@ static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s3
 	if (p->policy == SCHED_IDLE)
 		wakee.flags = PERCH_TASK_SCHED_IDLE;
 	reason = perch_stays(&host, &config()->policy, &wake, &waker, &wakee);
-	if (reason != PERCH_BY_NOTHING && !scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+	if (reason != PERCH_BY_NOTHING && !claim_idle(prev_cpu))
 		return PERCH_BY_NOTHING;
 	if (reason != PERCH_BY_NOTHING)
 		remember_waker(mine, &waker);
@@ -171,7 +170,6 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	q->host.allowed_at = 0;
 	if (q->wakee.nr_allowed < config()->topology.nr_cpus)
 		q->host.allowed_at = (perch_u64)p->cpus_ptr;
-	q->host.idle_word = prev_cpu / 64u;
 	q->wake.now_ns = coarse_now;
 	q->wake.this_cpu = this_cpu;
 	q->wake.prev_cpu = prev_cpu;
@@ -181,14 +179,13 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	for (tries = 0; tries < 3 && can_loop; tries++) {
 		perch_u32 recent = q->wakee.recent_cpu;
 
-		q->host.idle = mask_word(idle_cpus_at, q->host.idle_word);
 		ask_policy(q);
 		if (q->verdict.examined)
 			c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
 		follow_asked(&q->host, &q->wakee, &q->verdict, this_cpu);
 		if (!may_be_idle(q->verdict.reason))
 			break;
-		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
+		if (claim_idle(q->verdict.cpu)) {
 			insert_direct(p, SCX_DSQ_LOCAL, 0);
 			*placed = true;
 			c->events[PERCH_EV_DIRECT]++;

@@ -20,7 +20,7 @@ static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
 
 		c->reasons[PERCH_BY_AFFINITY]++;
 		c->events[PERCH_EV_PINNED]++;
-		if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+		if (claim_idle(cpu)) {
 			insert_direct(p, SCX_DSQ_LOCAL, enq_flags);
 			c->events[PERCH_EV_DIRECT]++;
 			return;
@@ -69,8 +69,11 @@ static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bo
 		return true;
 	if (is_waiting(cpu) && serve_latecomer(cpu))
 		return true;
-	c->curr_weight = 0;
 	c->idle_since_ns = coarse_now;
+	/* The kernel tells of a CPU that begins to idle, and not of one that goes on after a look. */
+	if (!c->curr_weight)
+		idles_on(cpu);
+	c->curr_weight = 0;
 	return false;
 }
 

@@ -7,24 +7,15 @@
 #ifndef PERCH_LIVE_HOST_H
 #define PERCH_LIVE_HOST_H
 
-#include "base/verify.h"
+#include "base/idle.h"
 
 const volatile struct perch_config perch_config SEC(".rodata.config");
-
-/*
- * Addresses of sched_ext's two idle masks, of CPUs and of fully idle cores; the
- * masks never move.
- */
-static perch_u64 idle_cpus_at, idle_cores_at;
 
 /* The time at the last turn of the timer, exact enough for values that decay over a second. */
 static perch_u64 coarse_now;
 
 struct perch_host {
 	perch_u64 allowed_at; /* address of the wakee's affinity mask; 0: every CPU */
-	/* One word of the idle CPUs, read once for the whole decision. */
-	perch_u64 idle;
-	perch_u32 idle_word, pad;
 };
 
 /*
@@ -99,9 +90,15 @@ PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
 	return p->queued[w];
 }
 
-PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w)
+PERCH_INLINE perch_u8 perch_host_idle(const struct perch_host *h, perch_u32 cpu)
 {
-	return w == h->idle_word ? h->idle : mask_word(idle_cpus_at, w);
+	return is_idle(cpu);
+}
+
+PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w,
+					    perch_u64 among)
+{
+	return idle_among(w, among);
 }
 
 /* sched_ext keeps no such mask: a wakee far ahead of a SCHED_IDLE task preempts it instead. */
@@ -185,10 +182,16 @@ PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch
 	return llc_of(set)->nr_idle_scan;
 }
 
-PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
+/* As in the stock kernel: a core that goes idle sets it, a search that finds none clears it. */
+PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set)
+{
+	return llc_of(set)->idle_cores;
+}
+
 PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has)
 {
-	/* The host has nothing to remember here: sched_ext knows exactly which cores are idle. */
+	if (llc_of(set)->idle_cores != has)
+		llc_of(set)->idle_cores = has;
 }
 
 PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
@@ -207,18 +210,30 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 #define PERCH_ASKS_FIRST
 #include "../../../../policy/include/perch/select.h"
 
-/*
- * The stock kernel remembers that there may be an idle core; sched_ext's mask
- * of idle cores knows it.
- */
-PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set)
+/* The CPU begins to idle, or goes on. */
+static inline void idles(perch_u32 cpu)
 {
-	perch_u32 first = perch_host_set_first(h, set), k;
+	struct perch_host host = {};
+	perch_u32 llc, asym;
 
-	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++)
-		if (mask_word(idle_cores_at, first + k) & perch_host_set_word(h, set, first + k))
-			return 1;
-	return 0;
+	mark_idle(cpu);
+	if (!perch_host_has_smt(0) || !has_place(cpu) || !perch_siblings_idle(&host, cpu))
+		return;
+	llc = perch_host_llc_set(0, cpu);
+	if (llc != PERCH_NONE)
+		perch_host_set_idle_cores(0, llc, 1);
+	asym = perch_host_asym_set(0, cpu);
+	if (asym != PERCH_NONE)
+		perch_host_set_idle_cores(0, asym, 1);
+}
+
+/* A task of another class may have run since this CPU last had one of ours. */
+static __attribute__((noinline)) void idles_on(perch_u32 cpu)
+{
+	const struct rq *rq = cpu_rq(cpu);
+
+	if (rq && rq->curr == rq->idle)
+		idles(cpu);
 }
 
 #include "../../../../policy/hosts/question.h"

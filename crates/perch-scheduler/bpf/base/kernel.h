@@ -155,6 +155,7 @@ struct sched_ext_ops {
 	void (*runnable)(struct task_struct *p, __u64 enq_flags);
 	void (*quiescent)(struct task_struct *p, __u64 deq_flags);
 	void (*tick)(struct task_struct *p);
+	void (*update_idle)(__s32 cpu, bool idle);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
@@ -240,10 +241,6 @@ void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 __s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
 __s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __ksym;
 void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) __ksym;
-bool scx_bpf_test_and_clear_cpu_idle(__s32 cpu) __ksym;
-const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
-const struct cpumask *scx_bpf_get_idle_smtmask(void) __ksym;
-void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym;
 __s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, __u32 data_sz) __ksym;
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, __u64 dsq_id, __u64 flags) __ksym;

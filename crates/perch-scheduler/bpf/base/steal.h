@@ -25,7 +25,7 @@ static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64
 
 		m &= config()->waiting[first + k];
 		if (m)
-			m &= ~mask_word(idle_cpus_at, first + k);
+			m &= ~idle_among(first + k, m);
 		if (first + k == cpu / 64)
 			m &= ~(1ull << (cpu % 64));
 		while (m && PERCH_MORE) {

@@ -41,12 +41,11 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	if (c->stuck)
 		c->stuck--;
 	/*
-	 * The CPU is idle, yet not in the mask of idle CPUs: it was claimed for
-	 * a task that went elsewhere (the task's affinity changed on the way).
-	 * A kick makes it idle anew, and so enter the mask.
+	 * The CPU is idle, yet not marked so: it was claimed for a task that went
+	 * elsewhere (the task's affinity changed on the way). A kick makes it look
+	 * for work, find none and mark itself.
 	 */
-	if (rq && !nr && rq->curr == rq->idle &&
-	    !(mask_word(idle_cpus_at, cpu / 64) >> (cpu % 64) & 1)) {
+	if (rq && !nr && rq->curr == rq->idle && !is_idle(cpu)) {
 		if (c->unused_claims++) {
 			scx_bpf_kick_cpu(cpu, 0);
 			count(cpu, PERCH_EV_REVIVED);

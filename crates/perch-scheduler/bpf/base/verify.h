@@ -20,6 +20,10 @@
 #define PERCH_ZERO perch_zero
 #define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
 #define PERCH_GIVEN_AS __attribute__((btf_decl_tag("arg:arena")))
+/* The simulated kernel charges for cache lines that CPUs take from each other, and injects faults. */
+#define PERCH_READS(at)
+#define PERCH_WRITES(at)
+#define PERCH_CLAIM_LOST 0
 #endif
 
 /* This variable is always 0, which the verifier cannot know. */

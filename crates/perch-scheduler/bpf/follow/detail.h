@@ -20,8 +20,8 @@ static __attribute__((noinline)) void detail_asked(struct perch_host *h, const s
 	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
-		if (!(m & perch_host_allowed_word(h, t, first + k) &
-		      perch_host_idle_word(h, first + k)))
+		m &= perch_host_allowed_word(h, t, first + k);
+		if (!perch_host_idle_word(h, first + k, m))
 			continue;
 		count(cpu, PERCH_EV_NEAR_IDLE);
 		if (perch_set_has(h, set, v->cpu))

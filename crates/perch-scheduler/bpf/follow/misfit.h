@@ -73,11 +73,9 @@ PERCH_OUTLINE perch_u32 larger_idle(perch_u64 allowed_at, perch_u32 cpu)
 	first = perch_host_set_first(0, set);
 	words = perch_host_set_words(0, set);
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
-		perch_u64 m = mask_word(idle_cpus_at, first + k);
+		perch_u64 m = perch_host_set_word(0, set, first + k);
 
-		if (m)
-			m &= perch_host_set_word(0, set, first + k) &
-			     mask_word(allowed_at, first + k);
+		m = idle_among(first + k, m & mask_word(allowed_at, first + k));
 		while (m && PERCH_MORE) {
 			perch_u32 other = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 capacity = cpu_state(other)->capacity;

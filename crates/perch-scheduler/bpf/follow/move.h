@@ -16,7 +16,7 @@
  */
 static inline bool claim_move(perch_u32 cpu, perch_u32 to)
 {
-	if (to == PERCH_NONE || !scx_bpf_test_and_clear_cpu_idle(to))
+	if (to == PERCH_NONE || !claim_idle(to))
 		return false;
 	cpu_state(cpu)->move_to = to;
 	return true;

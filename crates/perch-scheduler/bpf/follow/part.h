@@ -27,7 +27,7 @@ static inline bool has_busy_sibling(perch_u32 cpu)
 			break;
 		if (first + k == cpu / 64)
 			m &= (1ull << (cpu % 64)) - 1;
-		if (m & ~mask_word(idle_cpus_at, first + k))
+		if (m & ~idle_among(first + k, m))
 			return true;
 	}
 	return false;
@@ -43,7 +43,7 @@ PERCH_OUTLINE perch_u32 nearest_idle_core(perch_u64 allowed_at, perch_u32 cpu)
 
 		if (sd == PERCH_NONE || perch_host_domain_flags(0, sd) & PERCH_SD_NUMA)
 			break;
-		found = first_in_set(idle_cores_at, allowed_at, perch_host_domain_set(0, sd));
+		found = idle_core_in_set(allowed_at, perch_host_domain_set(0, sd));
 		if (found != PERCH_NONE)
 			return found;
 	}

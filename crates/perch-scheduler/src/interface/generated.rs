@@ -288,11 +288,28 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct perch_idle {
+    pub cpus: u64,
+    pub line: [u64; 15usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of perch_idle"][::std::mem::size_of::<perch_idle>() - 128usize];
+    ["Alignment of perch_idle"][::std::mem::align_of::<perch_idle>() - 8usize];
+    [
+        "Offset of field: perch_idle::cpus",
+    ][::std::mem::offset_of!(perch_idle, cpus) - 0usize];
+    [
+        "Offset of field: perch_idle::line",
+    ][::std::mem::offset_of!(perch_idle, line) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_llc {
     pub set: u32,
     pub nr_idle_scan: u32,
     pub span: u32,
-    pub pad: u32,
+    pub idle_cores: u32,
     pub note_at_ns: u64,
     pub line: [u64; 5usize],
 }
@@ -308,8 +325,8 @@ const _: () = {
         "Offset of field: perch_llc::span",
     ][::std::mem::offset_of!(perch_llc, span) - 8usize];
     [
-        "Offset of field: perch_llc::pad",
-    ][::std::mem::offset_of!(perch_llc, pad) - 12usize];
+        "Offset of field: perch_llc::idle_cores",
+    ][::std::mem::offset_of!(perch_llc, idle_cores) - 12usize];
     [
         "Offset of field: perch_llc::note_at_ns",
     ][::std::mem::offset_of!(perch_llc, note_at_ns) - 16usize];
@@ -475,6 +492,7 @@ pub struct perch_config {
     pub cpus: u64,
     pub llcs: u64,
     pub waiting: u64,
+    pub idle: u64,
     pub misfits: u64,
     pub epochs: u64,
     pub llc_loads: u64,
@@ -506,11 +524,11 @@ pub struct perch_config {
     pub nr_groups: u32,
     pub credits: u32,
     pub parts: u32,
-    pub pad: u32,
+    pub idle_shift: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 320usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 328usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -528,101 +546,104 @@ const _: () = {
         "Offset of field: perch_config::waiting",
     ][::std::mem::offset_of!(perch_config, waiting) - 128usize];
     [
+        "Offset of field: perch_config::idle",
+    ][::std::mem::offset_of!(perch_config, idle) - 136usize];
+    [
         "Offset of field: perch_config::misfits",
-    ][::std::mem::offset_of!(perch_config, misfits) - 136usize];
+    ][::std::mem::offset_of!(perch_config, misfits) - 144usize];
     [
         "Offset of field: perch_config::epochs",
-    ][::std::mem::offset_of!(perch_config, epochs) - 144usize];
+    ][::std::mem::offset_of!(perch_config, epochs) - 152usize];
     [
         "Offset of field: perch_config::llc_loads",
-    ][::std::mem::offset_of!(perch_config, llc_loads) - 152usize];
+    ][::std::mem::offset_of!(perch_config, llc_loads) - 160usize];
     [
         "Offset of field: perch_config::slice_ns",
-    ][::std::mem::offset_of!(perch_config, slice_ns) - 160usize];
+    ][::std::mem::offset_of!(perch_config, slice_ns) - 168usize];
     [
         "Offset of field: perch_config::slice_min_ns",
-    ][::std::mem::offset_of!(perch_config, slice_min_ns) - 168usize];
+    ][::std::mem::offset_of!(perch_config, slice_min_ns) - 176usize];
     [
         "Offset of field: perch_config::lag_ns",
-    ][::std::mem::offset_of!(perch_config, lag_ns) - 176usize];
+    ][::std::mem::offset_of!(perch_config, lag_ns) - 184usize];
     [
         "Offset of field: perch_config::preempt_ns",
-    ][::std::mem::offset_of!(perch_config, preempt_ns) - 184usize];
+    ][::std::mem::offset_of!(perch_config, preempt_ns) - 192usize];
     [
         "Offset of field: perch_config::balance_ns",
-    ][::std::mem::offset_of!(perch_config, balance_ns) - 192usize];
+    ][::std::mem::offset_of!(perch_config, balance_ns) - 200usize];
     [
         "Offset of field: perch_config::steal_remote_ns",
-    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 200usize];
+    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 208usize];
     [
         "Offset of field: perch_config::memories",
-    ][::std::mem::offset_of!(perch_config, memories) - 208usize];
+    ][::std::mem::offset_of!(perch_config, memories) - 216usize];
     [
         "Offset of field: perch_config::memory_mask",
-    ][::std::mem::offset_of!(perch_config, memory_mask) - 216usize];
+    ][::std::mem::offset_of!(perch_config, memory_mask) - 224usize];
     [
         "Offset of field: perch_config::nr_llcs",
-    ][::std::mem::offset_of!(perch_config, nr_llcs) - 220usize];
+    ][::std::mem::offset_of!(perch_config, nr_llcs) - 228usize];
     [
         "Offset of field: perch_config::nr_possible",
-    ][::std::mem::offset_of!(perch_config, nr_possible) - 224usize];
+    ][::std::mem::offset_of!(perch_config, nr_possible) - 232usize];
     [
         "Offset of field: perch_config::detail",
-    ][::std::mem::offset_of!(perch_config, detail) - 228usize];
+    ][::std::mem::offset_of!(perch_config, detail) - 236usize];
     [
         "Offset of field: perch_config::capacities",
-    ][::std::mem::offset_of!(perch_config, capacities) - 229usize];
+    ][::std::mem::offset_of!(perch_config, capacities) - 237usize];
     [
         "Offset of field: perch_config::cache",
-    ][::std::mem::offset_of!(perch_config, cache) - 230usize];
+    ][::std::mem::offset_of!(perch_config, cache) - 238usize];
     [
         "Offset of field: perch_config::utils",
-    ][::std::mem::offset_of!(perch_config, utils) - 231usize];
+    ][::std::mem::offset_of!(perch_config, utils) - 239usize];
     [
         "Offset of field: perch_config::slots",
-    ][::std::mem::offset_of!(perch_config, slots) - 232usize];
+    ][::std::mem::offset_of!(perch_config, slots) - 240usize];
     [
         "Offset of field: perch_config::nr_slots",
-    ][::std::mem::offset_of!(perch_config, nr_slots) - 240usize];
+    ][::std::mem::offset_of!(perch_config, nr_slots) - 248usize];
     [
         "Offset of field: perch_config::follows",
-    ][::std::mem::offset_of!(perch_config, follows) - 244usize];
+    ][::std::mem::offset_of!(perch_config, follows) - 252usize];
     [
         "Offset of field: perch_config::bands",
-    ][::std::mem::offset_of!(perch_config, bands) - 248usize];
+    ][::std::mem::offset_of!(perch_config, bands) - 256usize];
     [
         "Offset of field: perch_config::overload",
-    ][::std::mem::offset_of!(perch_config, overload) - 256usize];
+    ][::std::mem::offset_of!(perch_config, overload) - 264usize];
     [
         "Offset of field: perch_config::overloaded",
-    ][::std::mem::offset_of!(perch_config, overloaded) - 264usize];
+    ][::std::mem::offset_of!(perch_config, overloaded) - 272usize];
     [
         "Offset of field: perch_config::band_period_ns",
-    ][::std::mem::offset_of!(perch_config, band_period_ns) - 272usize];
+    ][::std::mem::offset_of!(perch_config, band_period_ns) - 280usize];
     [
         "Offset of field: perch_config::band_share_ns",
-    ][::std::mem::offset_of!(perch_config, band_share_ns) - 280usize];
+    ][::std::mem::offset_of!(perch_config, band_share_ns) - 288usize];
     [
         "Offset of field: perch_config::nr_bands",
-    ][::std::mem::offset_of!(perch_config, nr_bands) - 288usize];
+    ][::std::mem::offset_of!(perch_config, nr_bands) - 296usize];
     [
         "Offset of field: perch_config::band_cgroups",
-    ][::std::mem::offset_of!(perch_config, band_cgroups) - 292usize];
+    ][::std::mem::offset_of!(perch_config, band_cgroups) - 300usize];
     [
         "Offset of field: perch_config::groups",
-    ][::std::mem::offset_of!(perch_config, groups) - 296usize];
+    ][::std::mem::offset_of!(perch_config, groups) - 304usize];
     [
         "Offset of field: perch_config::nr_groups",
-    ][::std::mem::offset_of!(perch_config, nr_groups) - 304usize];
+    ][::std::mem::offset_of!(perch_config, nr_groups) - 312usize];
     [
         "Offset of field: perch_config::credits",
-    ][::std::mem::offset_of!(perch_config, credits) - 308usize];
+    ][::std::mem::offset_of!(perch_config, credits) - 316usize];
     [
         "Offset of field: perch_config::parts",
-    ][::std::mem::offset_of!(perch_config, parts) - 312usize];
+    ][::std::mem::offset_of!(perch_config, parts) - 320usize];
     [
-        "Offset of field: perch_config::pad",
-    ][::std::mem::offset_of!(perch_config, pad) - 316usize];
+        "Offset of field: perch_config::idle_shift",
+    ][::std::mem::offset_of!(perch_config, idle_shift) - 324usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
