@@ -15,8 +15,8 @@ static __always_inline void look_at_wakee(struct perch_task *t, struct task_stru
 	t->id = pid;
 	t->nr_allowed = p->nr_cpus_allowed;
 	t->flags = p->policy == SCHED_IDLE ? PERCH_TASK_SCHED_IDLE : 0;
-	/* Weight 100 is load 1024; a division costs more than it is worth. */
-	t->load = p->scx.weight * 10486 >> 10;
+	/* CPUs' loads are those of their queues (perch_host_load()), and this task is in none. */
+	t->load = 0;
 	if (m->pid == pid) {
 		t->wakee_flips = m->wakee_flips;
 		t->recent_cpu = m->recent_cpu;
