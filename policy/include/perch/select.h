@@ -267,6 +267,8 @@ PERCH_RARE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVEN,
 			if (m)
 				return (first + k) * 64 + __builtin_ctzll(m);
 		}
+	} else if (perch_allowed(h, p, prev)) {
+		return prev; /* it has its node to itself */
 	}
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_allowed_word(h, p, k);
