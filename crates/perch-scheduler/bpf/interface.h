@@ -71,10 +71,11 @@ enum perch_event {
 	PERCH_EV_CREDITED, /* wakees that stood before others because their group had no task there */
 	PERCH_EV_RELIEVED, /* tasks that had waited so long that they came first for once */
 	PERCH_EV_PARTED,   /* running tasks sent from a busy core to an idle one */
+	PERCH_EV_BEHIND,   /* wakees that went behind their waker, which was about to sleep */
 	PERCH_NR_EVENTS,
 };
 
-#define PERCH_MAX_EVENTS 54u
+#define PERCH_MAX_EVENTS 55u
 #define PERCH_BOUNCE_NS 50000000ull
 #define PERCH_MAX_REASONS 64u
 
@@ -119,8 +120,10 @@ struct perch_cpu {
 	perch_u64 band_returns;	 /* tasks that were queued before all others of their priority */
 	perch_u32 group;	 /* slot of the running task's group; 0: the root group */
 	perch_u32 impatient;  /* the timer asks this CPU to look for a task that waits too long */
-	perch_u32 parts, pad; /* parts: enum perch_parts */
+	perch_u32 parts;      /* enum perch_parts */
+	perch_u32 behind;     /* a task waits for the running one to sleep (base/behind.h) */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
+	perch_u64 turn_start; /* the running task's se.sum_exec_runtime when it was picked */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };
@@ -225,7 +228,7 @@ struct perch_memory {
 	perch_u32 process;    /* slot of its process plus 1; 0: it has none */
 	perch_u32 llc;	      /* LLC in which the task ran last; PERCH_NONE: none yet */
 	perch_u32 llc_before; /* the LLC before that one */
-	perch_u32 pad;
+	perch_u32 turn_ns;    /* the time it runs before it sleeps (base/behind.h) */
 	perch_u64 llc_since_ns; /* when the task came to `llc`, scx_bpf_now() */
 };
 
@@ -246,6 +249,8 @@ struct perch_config {
 	perch_u64 lag_ns;	   /* the most virtual time a task is owed or owes */
 	perch_u64 preempt_ns;	   /* a wakee so far behind the running task interrupts it */
 	perch_u64 balance_ns;	   /* period of the timer that compares queues, at least 1 ms */
+	perch_u64 behind_ns;	   /* a waker whose turns are shorter has its wakee behind it */
+	perch_u64 behind_most_ns;  /* the same, where another CPU is in its deepest idle state */
 	perch_u64 steal_remote_ns; /* the time for which thieves leave the queues of other nodes alone */
 	struct perch_memory PERCH_AS *memories;
 	perch_u32 memory_mask; /* number of memories, a power of two, less 1 */

@@ -102,6 +102,12 @@ fn span_above(topology: &Topology, of: &SetView<'_>) -> u32 {
     spans.find(wider).unwrap_or(of.weight())
 }
 
+/// The longest time that a CPU of the machine takes to leave an idle state.
+fn deepest_exit_ns(machine: &Machine) -> u64 {
+    let states = machine.hardware.idle_states.iter();
+    states.map(|state| state.exit_ns).max().unwrap_or(0).into()
+}
+
 /// How many CPUs have their idle bits in one line, as a power of two: as many as always share a
 /// cluster, or an LLC where there are no clusters. CPUs that are numbered in turns have a line each.
 fn idle_shift(topology: &Topology) -> u32 {
@@ -274,6 +280,8 @@ impl Plan {
             lag_ns: tuning.lag_us.ns(),
             preempt_ns: tuning.preempt_us.ns(),
             balance_ns: tuning.balance_ms.ns(),
+            behind_ns: tuning.behind_us.ns(),
+            behind_most_ns: tuning.behind_us.ns() + deepest_exit_ns(machine),
             steal_remote_ns: tuning.steal_remote_us.ns(),
             memories: memories.at(),
             memory_mask: nr_memories as u32 - 1,
@@ -419,8 +427,9 @@ pub(crate) fn idle_cpu() -> Cpu {
         group: 0,
         impatient: 0,
         parts: 0,
-        pad: 0,
+        behind: 0,
         jumped: 0,
+        turn_start: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }

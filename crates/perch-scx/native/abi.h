@@ -143,6 +143,8 @@ struct scx_layout {
 	scx_u32 pid, tgid, cgroups, comm;
 	/* struct rq */
 	scx_u32 nr_running, online, curr, idle, idle_state;
+	/* struct cpuidle_state */
+	scx_u32 idle_state_size, exit_latency_ns;
 	/* struct cgroup; `ancestors` is an array of pointers */
 	scx_u32 kn, level, ancestors;
 	/* struct kernfs_node, struct css_set */

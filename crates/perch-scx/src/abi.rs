@@ -138,6 +138,7 @@ pub(crate) struct Layout {
     pub scx_runnable_at: u32,
     pub pid: u32, pub tgid: u32, pub cgroups: u32, pub comm: u32,
     pub nr_running: u32, pub online: u32, pub curr: u32, pub idle: u32, pub idle_state: u32,
+    pub idle_state_size: u32, pub exit_latency_ns: u32,
     pub kn: u32, pub level: u32, pub ancestors: u32,
     pub kn_name: u32, pub kn_id: u32, pub dfl_cgrp: u32,
     pub mm: u32, pub group_leader: u32, pub real_parent: u32, pub parent: u32, pub prio: u32,

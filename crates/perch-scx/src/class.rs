@@ -260,9 +260,9 @@ impl ExtClass for Scheduler {
         core.with(kernel, || core.charge(task, ran_ns));
     }
 
-    fn idle(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, idle: bool) {
+    fn idle(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, exit_ns: Option<u32>) {
         let core = self.core();
-        core.with(kernel, || core.idle(cpu, idle));
+        core.with(kernel, || core.idle(cpu, exit_ns));
     }
 
     fn bind(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId) {

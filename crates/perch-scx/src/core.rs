@@ -351,10 +351,12 @@ impl Core {
         // SAFETY: as in `fork`.
         let cpu = unsafe { select_cpu(self.memory.task(task), prev as i32, wake_flags) };
         self.state().may_insert = None;
-        let stays = cpu == prev as i32 && self.look().tasks[task.0 as usize].direct.is_some();
-        self.charge_call(match stays {
-            true => Callback::SelectPrev,
-            false => Callback::SelectCpu,
+        let direct = self.look().tasks[task.0 as usize].direct.is_some();
+        let here = self.here();
+        self.charge_call(match (direct, cpu) {
+            (true, cpu) if cpu == here as i32 && !self.look().idles[here] => Callback::SelectHere,
+            (true, cpu) if cpu == prev as i32 => Callback::SelectPrev,
+            _ => Callback::SelectCpu,
         });
         match usize::try_from(cpu) {
             Ok(cpu) if cpu < self.nr_cpus => cpu,
@@ -761,8 +763,10 @@ impl Core {
         self.memory.put_ran(task, ran);
     }
 
-    pub fn idle(&self, cpu: usize, idle: bool) {
+    pub fn idle(&self, cpu: usize, exit_ns: Option<u32>) {
+        let idle = exit_ns.is_some();
         self.show(cpu);
+        self.memory.put_idle_state(cpu, exit_ns);
         let was = std::mem::replace(&mut self.state().idles[cpu], idle);
         let callbacks = self.callbacks.get();
         let own = callbacks.update_idle.is_some();

@@ -13,6 +13,8 @@ pub(crate) enum Callback {
     SelectCpu,
     /// `select_cpu` that puts the task on the idle CPU where it ran last.
     SelectPrev,
+    /// `select_cpu` that puts the task behind the one that runs.
+    SelectHere,
     Enqueue,
     Dispatch,
     Running,
@@ -35,6 +37,7 @@ pub(crate) enum Callback {
 pub(crate) struct Counted {
     pub select_cpu: u32,
     pub select_prev: u32,
+    pub select_here: u32,
     pub enqueue: u32,
     pub dispatch: u32,
     pub running: u32,
@@ -54,6 +57,7 @@ impl Counted {
         match callback {
             Callback::SelectCpu => self.select_cpu,
             Callback::SelectPrev => self.select_prev,
+            Callback::SelectHere => self.select_here,
             Callback::Enqueue => self.enqueue,
             Callback::Dispatch => self.dispatch,
             Callback::Running => self.running,

@@ -240,6 +240,7 @@ fn symbols(object: &[u8]) -> Result<Sizes, String> {
 const COUNTED: Counted = Counted {
     select_cpu: 600,
     select_prev: 600,
+    select_here: 600,
     enqueue: 300,
     dispatch: 100,
     running: 50,

@@ -94,6 +94,8 @@ pub(crate) struct Memory {
     tasks: Block,
     nr_tasks: usize,
     rqs: Block,
+    /// The idle state of each CPU.
+    idle_states: Block,
     cgroups: Block,
     folders: Block,
     /// What `task_struct.cgroups` points at, one a cgroup.
@@ -119,6 +121,7 @@ impl Memory {
             tasks: Block::new(nr_tasks + nr_cpus, layout.task_size),
             nr_tasks,
             rqs: Block::dense(nr_cpus, layout.rq_size as usize),
+            idle_states: Block::new(nr_cpus, layout.idle_state_size),
             cgroups: Block::new(cgroups.len(), cgroup_size),
             folders: Block::new(cgroups.len(), layout.kernfs_node_size),
             sets: Block::new(cgroups.len(), layout.css_set_size),
@@ -303,6 +306,17 @@ impl Memory {
     }
 
     /// Writes what runs and waits on a CPU; `None` is its idle task.
+    /// Writes the idle state of a CPU, which takes so long to leave; `None`: the CPU is busy.
+    pub fn put_idle_state(&self, cpu: usize, exit_ns: Option<u32>) {
+        let l = &self.layout;
+        let state = exit_ns.map_or(std::ptr::null_mut(), |exit_ns| {
+            self.idle_states
+                .put(cpu, l.exit_latency_ns, i64::from(exit_ns));
+            self.idle_states.at(cpu)
+        });
+        self.rqs.put(cpu, l.idle_state, state);
+    }
+
     pub fn put_queue(&self, cpu: usize, nr: u32, current: Option<TaskId>) {
         let curr = current.map_or_else(|| self.idle_task(cpu), |task| self.task(task));
         self.rqs.put(cpu, self.layout.nr_running, nr);

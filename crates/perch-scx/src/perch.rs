@@ -24,12 +24,13 @@ const SIZED: [&str; 3] = ["processes", "free_slots", "free_groups"];
 /// Instructions of the callbacks: medians of `perch bench --lab` for perch-cluster at 8 CPUs, pipe; of
 /// a select_cpu that searches, under hackbench.
 const COUNTED: Counted = Counted {
-    select_cpu: 1348,
-    select_prev: 548,
+    select_cpu: 1370,
+    select_prev: 605,
+    select_here: 358,
     enqueue: 282,
-    dispatch: 97,
+    dispatch: 100,
     running: 44,
-    stopping: 77,
+    stopping: 112,
     tick: 97,
     queued: 10,
     init_task: 1049,

@@ -21,7 +21,7 @@ impl Sched<'_> {
             self.count_as_idle(cpu);
         }
         self.share_core(cpu);
-        self.rq.tell_idle(cpu, true);
+        self.rq.tell_idle(cpu, Some(exit_ns));
         self.apply();
     }
 
@@ -43,7 +43,7 @@ impl Sched<'_> {
     pub(super) fn leave_idle(&mut self, cpu: usize) {
         self.rest_lines(cpu);
         self.rq.end_idle(cpu);
-        self.rq.tell_idle(cpu, false);
+        self.rq.tell_idle(cpu, None);
     }
 
     /// Returns the busy time of each CPU since this was last called, in nanoseconds.

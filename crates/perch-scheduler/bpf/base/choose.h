@@ -3,8 +3,8 @@
 #ifndef PERCH_CHOOSE_H
 #define PERCH_CHOOSE_H
 
-#include "base/memory.h"
-#include "base/queue.h"
+#include "base/affinity.h"
+#include "base/behind.h"
 
 /* The policy's view of a waking task. */
 static __always_inline void look_at_wakee(struct perch_task *t, struct task_struct *p)
@@ -153,6 +153,15 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	/* A CPU that came online since the load is not in the topology; a restart is under way. */
 	if (!has_place(this_cpu) || !has_place(prev_cpu))
 		return prev_cpu;
+	if ((wake_flags & SCX_WAKE_SYNC) && config()->behind_ns && p->nr_cpus_allowed > 1 &&
+	    goes_behind(p, prev_cpu, this_cpu, current)) {
+		insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
+		*placed = true;
+		c->behind = 1;
+		c->events[PERCH_EV_BEHIND]++;
+		c->reasons[PERCH_BY_HINT]++;
+		return this_cpu;
+	}
 	reason = take_prev(p, prev_cpu, this_cpu, wake_flags, current);
 	if (reason != PERCH_BY_NOTHING) {
 		insert_direct(p, SCX_DSQ_LOCAL, 0);

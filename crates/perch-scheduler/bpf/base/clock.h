@@ -118,8 +118,9 @@ static __always_inline void picked(struct perch_cpu __arena *c, const struct tas
 	if (vtime > c->clock)
 		c->clock = vtime;
 	c->curr_vtime = vtime;
-	c->exec_start = p->se.sum_exec_runtime;
+	c->turn_start = c->exec_start = p->se.sum_exec_runtime;
 	c->curr_weight = p->scx.weight;
+	c->behind = 0;
 }
 
 #endif

@@ -82,12 +82,17 @@ static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runn
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	perch_u64 ran = account(c, p, !nr_waiting || !is_waiting(cpu));
 
+	if (!runnable && config()->behind_ns)
+		note_turn(p, p->se.sum_exec_runtime - c->turn_start);
 	follow_left(c, cpu);
 	keep_vtime(p, runnable ? c->curr_vtime : lag_of(c));
 	follow_stopping(p, cpu, runnable, ran);
 }
 
-/* While others wait, the task that runs gets no more than a share of the slice. */
+/*
+ * While others wait, the task that runs gets no more than a share of the slice,
+ * and no more than a tick if one of them counted on its sleep.
+ */
 static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 {
 	bool waiting = is_waiting(cpu);
@@ -95,6 +100,8 @@ static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 	perch_u64 share;
 
 	follow_tick(p, cpu, account(cpu_state(cpu), p, !waiting));
+	if (cpu_state(cpu)->behind)
+		set_slice(p, 0);
 	if (!waiting || !rq)
 		return;
 	share = slice_for(rq->nr_running);

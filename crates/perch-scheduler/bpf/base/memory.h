@@ -8,6 +8,9 @@
 
 #include "base/hooks.h"
 
+/* The longest turn that is told from a longer one, and that of a task of which nothing is known. */
+#define PERCH_TURN_MOST_NS 1000000u
+
 static inline struct perch_memory __arena *memory_of(perch_u32 pid)
 {
 	const struct perch_config *c = config();
@@ -22,6 +25,7 @@ static __attribute__((noinline)) void take_memory(struct perch_memory __arena *m
 	m->pid = p->pid;
 	m->last_wakee = m->wakee_flips = 0;
 	m->recent_cpu = PERCH_NONE;
+	m->turn_ns = PERCH_TURN_MOST_NS;
 	follow_begin_memory(m, p, cpu);
 }
 

@@ -4,7 +4,7 @@ use ::perch_policy::mirror::{Policy as perch_policy, Process as perch_process, T
 
 pub const PERCH_NONE: u32 = 4294967295;
 pub const PERCH_ARENA_BASE: u64 = 17592186044416;
-pub const PERCH_MAX_EVENTS: u32 = 54;
+pub const PERCH_MAX_EVENTS: u32 = 55;
 pub const PERCH_MAX_REASONS: u32 = 64;
 pub const PERCH_MAX_BANDS: u32 = 16;
 pub const PERCH_BAND_GLOB: u32 = 32;
@@ -58,7 +58,8 @@ pub const PERCH_EV_GROUPS_UNTRACKED: perch_event = 44;
 pub const PERCH_EV_CREDITED: perch_event = 45;
 pub const PERCH_EV_RELIEVED: perch_event = 46;
 pub const PERCH_EV_PARTED: perch_event = 47;
-pub const PERCH_NR_EVENTS: perch_event = 48;
+pub const PERCH_EV_BEHIND: perch_event = 48;
+pub const PERCH_NR_EVENTS: perch_event = 49;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -102,14 +103,15 @@ pub struct perch_cpu {
     pub group: u32,
     pub impatient: u32,
     pub parts: u32,
-    pub pad: u32,
+    pub behind: u32,
     pub jumped: u64,
-    pub events: [u64; 54usize],
+    pub turn_start: u64,
+    pub events: [u64; 55usize],
     pub reasons: [u64; 64usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1160usize];
+    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1176usize];
     ["Alignment of perch_cpu"][::std::mem::align_of::<perch_cpu>() - 8usize];
     [
         "Offset of field: perch_cpu::clock",
@@ -229,17 +231,20 @@ const _: () = {
         "Offset of field: perch_cpu::parts",
     ][::std::mem::offset_of!(perch_cpu, parts) - 200usize];
     [
-        "Offset of field: perch_cpu::pad",
-    ][::std::mem::offset_of!(perch_cpu, pad) - 204usize];
+        "Offset of field: perch_cpu::behind",
+    ][::std::mem::offset_of!(perch_cpu, behind) - 204usize];
     [
         "Offset of field: perch_cpu::jumped",
     ][::std::mem::offset_of!(perch_cpu, jumped) - 208usize];
     [
+        "Offset of field: perch_cpu::turn_start",
+    ][::std::mem::offset_of!(perch_cpu, turn_start) - 216usize];
+    [
         "Offset of field: perch_cpu::events",
-    ][::std::mem::offset_of!(perch_cpu, events) - 216usize];
+    ][::std::mem::offset_of!(perch_cpu, events) - 224usize];
     [
         "Offset of field: perch_cpu::reasons",
-    ][::std::mem::offset_of!(perch_cpu, reasons) - 648usize];
+    ][::std::mem::offset_of!(perch_cpu, reasons) - 664usize];
 };
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;
@@ -436,7 +441,7 @@ pub struct perch_memory {
     pub process: u32,
     pub llc: u32,
     pub llc_before: u32,
-    pub pad: u32,
+    pub turn_ns: u32,
     pub llc_since_ns: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -477,8 +482,8 @@ const _: () = {
         "Offset of field: perch_memory::llc_before",
     ][::std::mem::offset_of!(perch_memory, llc_before) - 48usize];
     [
-        "Offset of field: perch_memory::pad",
-    ][::std::mem::offset_of!(perch_memory, pad) - 52usize];
+        "Offset of field: perch_memory::turn_ns",
+    ][::std::mem::offset_of!(perch_memory, turn_ns) - 52usize];
     [
         "Offset of field: perch_memory::llc_since_ns",
     ][::std::mem::offset_of!(perch_memory, llc_since_ns) - 56usize];
@@ -501,6 +506,8 @@ pub struct perch_config {
     pub lag_ns: u64,
     pub preempt_ns: u64,
     pub balance_ns: u64,
+    pub behind_ns: u64,
+    pub behind_most_ns: u64,
     pub steal_remote_ns: u64,
     pub memories: u64,
     pub memory_mask: u32,
@@ -528,7 +535,7 @@ pub struct perch_config {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 328usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 344usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -573,77 +580,83 @@ const _: () = {
         "Offset of field: perch_config::balance_ns",
     ][::std::mem::offset_of!(perch_config, balance_ns) - 200usize];
     [
+        "Offset of field: perch_config::behind_ns",
+    ][::std::mem::offset_of!(perch_config, behind_ns) - 208usize];
+    [
+        "Offset of field: perch_config::behind_most_ns",
+    ][::std::mem::offset_of!(perch_config, behind_most_ns) - 216usize];
+    [
         "Offset of field: perch_config::steal_remote_ns",
-    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 208usize];
+    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 224usize];
     [
         "Offset of field: perch_config::memories",
-    ][::std::mem::offset_of!(perch_config, memories) - 216usize];
+    ][::std::mem::offset_of!(perch_config, memories) - 232usize];
     [
         "Offset of field: perch_config::memory_mask",
-    ][::std::mem::offset_of!(perch_config, memory_mask) - 224usize];
+    ][::std::mem::offset_of!(perch_config, memory_mask) - 240usize];
     [
         "Offset of field: perch_config::nr_llcs",
-    ][::std::mem::offset_of!(perch_config, nr_llcs) - 228usize];
+    ][::std::mem::offset_of!(perch_config, nr_llcs) - 244usize];
     [
         "Offset of field: perch_config::nr_possible",
-    ][::std::mem::offset_of!(perch_config, nr_possible) - 232usize];
+    ][::std::mem::offset_of!(perch_config, nr_possible) - 248usize];
     [
         "Offset of field: perch_config::detail",
-    ][::std::mem::offset_of!(perch_config, detail) - 236usize];
+    ][::std::mem::offset_of!(perch_config, detail) - 252usize];
     [
         "Offset of field: perch_config::capacities",
-    ][::std::mem::offset_of!(perch_config, capacities) - 237usize];
+    ][::std::mem::offset_of!(perch_config, capacities) - 253usize];
     [
         "Offset of field: perch_config::cache",
-    ][::std::mem::offset_of!(perch_config, cache) - 238usize];
+    ][::std::mem::offset_of!(perch_config, cache) - 254usize];
     [
         "Offset of field: perch_config::utils",
-    ][::std::mem::offset_of!(perch_config, utils) - 239usize];
+    ][::std::mem::offset_of!(perch_config, utils) - 255usize];
     [
         "Offset of field: perch_config::slots",
-    ][::std::mem::offset_of!(perch_config, slots) - 240usize];
+    ][::std::mem::offset_of!(perch_config, slots) - 256usize];
     [
         "Offset of field: perch_config::nr_slots",
-    ][::std::mem::offset_of!(perch_config, nr_slots) - 248usize];
+    ][::std::mem::offset_of!(perch_config, nr_slots) - 264usize];
     [
         "Offset of field: perch_config::follows",
-    ][::std::mem::offset_of!(perch_config, follows) - 252usize];
+    ][::std::mem::offset_of!(perch_config, follows) - 268usize];
     [
         "Offset of field: perch_config::bands",
-    ][::std::mem::offset_of!(perch_config, bands) - 256usize];
+    ][::std::mem::offset_of!(perch_config, bands) - 272usize];
     [
         "Offset of field: perch_config::overload",
-    ][::std::mem::offset_of!(perch_config, overload) - 264usize];
+    ][::std::mem::offset_of!(perch_config, overload) - 280usize];
     [
         "Offset of field: perch_config::overloaded",
-    ][::std::mem::offset_of!(perch_config, overloaded) - 272usize];
+    ][::std::mem::offset_of!(perch_config, overloaded) - 288usize];
     [
         "Offset of field: perch_config::band_period_ns",
-    ][::std::mem::offset_of!(perch_config, band_period_ns) - 280usize];
+    ][::std::mem::offset_of!(perch_config, band_period_ns) - 296usize];
     [
         "Offset of field: perch_config::band_share_ns",
-    ][::std::mem::offset_of!(perch_config, band_share_ns) - 288usize];
+    ][::std::mem::offset_of!(perch_config, band_share_ns) - 304usize];
     [
         "Offset of field: perch_config::nr_bands",
-    ][::std::mem::offset_of!(perch_config, nr_bands) - 296usize];
+    ][::std::mem::offset_of!(perch_config, nr_bands) - 312usize];
     [
         "Offset of field: perch_config::band_cgroups",
-    ][::std::mem::offset_of!(perch_config, band_cgroups) - 300usize];
+    ][::std::mem::offset_of!(perch_config, band_cgroups) - 316usize];
     [
         "Offset of field: perch_config::groups",
-    ][::std::mem::offset_of!(perch_config, groups) - 304usize];
+    ][::std::mem::offset_of!(perch_config, groups) - 320usize];
     [
         "Offset of field: perch_config::nr_groups",
-    ][::std::mem::offset_of!(perch_config, nr_groups) - 312usize];
+    ][::std::mem::offset_of!(perch_config, nr_groups) - 328usize];
     [
         "Offset of field: perch_config::credits",
-    ][::std::mem::offset_of!(perch_config, credits) - 316usize];
+    ][::std::mem::offset_of!(perch_config, credits) - 332usize];
     [
         "Offset of field: perch_config::parts",
-    ][::std::mem::offset_of!(perch_config, parts) - 320usize];
+    ][::std::mem::offset_of!(perch_config, parts) - 336usize];
     [
         "Offset of field: perch_config::idle_shift",
-    ][::std::mem::offset_of!(perch_config, idle_shift) - 324usize];
+    ][::std::mem::offset_of!(perch_config, idle_shift) - 340usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

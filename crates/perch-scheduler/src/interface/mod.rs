@@ -101,6 +101,7 @@ events! {
     Credited = "credited", "Wakees that came before others as their group had nobody there";
     Relieved = "relieved", "Tasks that waited so long that they came first for once";
     Parted = "parted", "Running tasks sent from a busy core to an idle one";
+    Behind = "behind", "Wakees put behind their waker, which was about to sleep";
 }
 
 const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);

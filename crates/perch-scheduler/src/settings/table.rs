@@ -150,6 +150,9 @@ settings! {
     preempt_us: Micros = Micros(4_000), range(1, SECOND_US), Nothing;
     "a wakee that is this far behind the running task in virtual time preempts it"
 
+    behind_us: Micros = Micros(4), range(0, SECOND_US), Nothing;
+    "a waker whose turns are shorter has its wakee behind it on its own CPU; 0: none has"
+
     // The kernel's shortest interval between two balances of a small domain. Not 0: the BPF
     // program has one timer, which starts itself anew after so long, and at 0 would fire without
     // end on one CPU. It cannot be left out either: besides levelling queues, this timer keeps the

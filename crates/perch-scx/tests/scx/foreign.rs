@@ -37,7 +37,8 @@ struct task_struct {
 	struct { u32 flags, weight; u64 slice, dsq_vtime, runnable_at; } scx;
 	char comm[16];
 };
-struct rq { u32 nr_running, online; struct task_struct *curr, *idle; void *idle_state; };
+struct cpuidle_state { s64 exit_latency_ns; };
+struct rq { u32 nr_running, online; struct task_struct *curr, *idle; struct cpuidle_state *idle_state; };
 struct scx_init_task_args { bool fork; struct cgroup *cgroup; };
 struct scx_exit_task_args { bool cancelled; };
 struct scx_cgroup_init_args { u32 weight; };

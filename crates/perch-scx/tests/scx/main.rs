@@ -11,4 +11,5 @@ mod load;
 
 mod foreign;
 mod invariants;
+mod placed;
 mod preempt;

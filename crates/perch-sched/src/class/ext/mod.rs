@@ -96,8 +96,9 @@ pub trait ExtClass {
     /// The running task has run for `ran_ns` since it was last charged.
     fn charge(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId, ran_ns: u64);
 
-    /// The CPU runs its idle task from now on, or (`!idle`) no longer.
-    fn idle(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, idle: bool);
+    /// The CPU runs its idle task from now on, in an idle state that takes `exit_ns` nanoseconds to
+    /// leave, or (`None`) no longer.
+    fn idle(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, exit_ns: Option<u32>);
 
     /// The task's affinity has changed.
     fn bind(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId);

@@ -188,11 +188,12 @@ impl RunQueues {
         }
     }
 
-    /// Tells the scheduler that `cpu` idles from now on, or no longer.
+    /// Tells the scheduler that `cpu` idles from now on, `exit_ns` nanoseconds away from running, or no
+    /// longer.
     #[inline]
-    pub(crate) fn tell_idle(&mut self, cpu: usize, idle: bool) {
+    pub(crate) fn tell_idle(&mut self, cpu: usize, exit_ns: Option<u32>) {
         if self.ext.loaded {
-            self.ask_ext(cpu, |ext, kernel| ext.idle(kernel, cpu, idle));
+            self.ask_ext(cpu, |ext, kernel| ext.idle(kernel, cpu, exit_ns));
         }
     }
 
