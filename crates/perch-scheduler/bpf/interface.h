@@ -119,9 +119,9 @@ struct perch_cpu {
 	perch_u64 band_arrivals; /* tasks that were queued behind all others of their priority */
 	perch_u64 band_returns;	 /* tasks that were queued before all others of their priority */
 	perch_u32 group;	 /* slot of the running task's group; 0: the root group */
-	perch_u32 impatient;  /* the timer asks this CPU to look for a task that waits too long */
-	perch_u32 parts;      /* enum perch_parts */
-	perch_u32 behind;     /* a task waits for the running one to sleep (base/behind.h) */
+	perch_u32 impatient; /* the timer asks this CPU to look for a task that waits too long */
+	perch_u32 parts;     /* enum perch_parts */
+	perch_u32 behind;    /* a task waits for the running one to sleep (base/behind.h) */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
 	perch_u64 turn_start; /* the running task's se.sum_exec_runtime when it was picked */
 	perch_u64 events[PERCH_MAX_EVENTS];
@@ -179,7 +179,7 @@ struct perch_idle {
 
 struct perch_llc {
 	perch_u32 set, nr_idle_scan;
-	perch_u32 span; /* CPUs of the domain above, whose balancer looks at this LLC */
+	perch_u32 span;	      /* CPUs of the domain above, whose balancer looks at this LLC */
 	perch_u32 idle_cores; /* one of its cores may be idle as a whole */
 	perch_u64 note_at_ns; /* when that balancer looks next, bpf_ktime_get_ns() */
 	perch_u64 line[5];    /* a cache line each */
@@ -225,10 +225,10 @@ struct perch_memory {
 	perch_u32 util;	      /* utilisation, 0 to 1024, times 2^PERCH_PELT_SHIFT */
 	perch_u32 util_est;   /* estimate of what the next activation will need, 0 to 1024 */
 	/* For the cache mechanism (follow/process.h): */
-	perch_u32 process;    /* slot of its process plus 1; 0: it has none */
-	perch_u32 llc;	      /* LLC in which the task ran last; PERCH_NONE: none yet */
-	perch_u32 llc_before; /* the LLC before that one */
-	perch_u32 turn_ns;    /* the time it runs before it sleeps (base/behind.h) */
+	perch_u32 process;	/* slot of its process plus 1; 0: it has none */
+	perch_u32 llc;		/* LLC in which the task ran last; PERCH_NONE: none yet */
+	perch_u32 llc_before;	/* the LLC before that one */
+	perch_u32 turn_ns;	/* the time it runs before it sleeps (base/behind.h) */
 	perch_u64 llc_since_ns; /* when the task came to `llc`, scx_bpf_now() */
 };
 
@@ -246,11 +246,11 @@ struct perch_config {
 	struct perch_llc_load PERCH_AS *llc_loads; /* one an LLC, for the cache mechanism */
 	perch_u64 slice_ns;			   /* slice of a task that is alone */
 	perch_u64 slice_min_ns;			   /* the least slice, however many tasks wait */
-	perch_u64 lag_ns;	   /* the most virtual time a task is owed or owes */
-	perch_u64 preempt_ns;	   /* a wakee so far behind the running task interrupts it */
-	perch_u64 balance_ns;	   /* period of the timer that compares queues, at least 1 ms */
-	perch_u64 behind_ns;	   /* a waker whose turns are shorter has its wakee behind it */
-	perch_u64 behind_most_ns;  /* the same, where another CPU is in its deepest idle state */
+	perch_u64 lag_ns;	  /* the most virtual time a task is owed or owes */
+	perch_u64 preempt_ns;	  /* a wakee so far behind the running task interrupts it */
+	perch_u64 balance_ns;	  /* period of the timer that compares queues, at least 1 ms */
+	perch_u64 behind_ns;	  /* a waker whose turns are shorter has its wakee behind it */
+	perch_u64 behind_most_ns; /* the same, where another CPU is in its deepest idle state */
 	perch_u64 steal_remote_ns; /* the time for which thieves leave the queues of other nodes alone */
 	struct perch_memory PERCH_AS *memories;
 	perch_u32 memory_mask; /* number of memories, a power of two, less 1 */
@@ -280,7 +280,7 @@ struct perch_config {
 	struct perch_group_slot PERCH_AS *groups;
 	perch_u32 nr_groups;
 	perch_u32 credits;    /* mechanism steer is on, and a wakee in an empty queue is credited */
-	perch_u32 parts; /* cores have threads, and busy siblings are parted */
+	perch_u32 parts;      /* cores have threads, and busy siblings are parted */
 	perch_u32 idle_shift; /* 0 to 6 */
 };
 

@@ -15,8 +15,8 @@ pub(crate) use group::check as check_groups;
 use crate::band::Band;
 use crate::counters::Places;
 use crate::interface::{
-    self, ARENA_BASE, Config, Cpu, Idle, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
-    Seat, Slot,
+    self, ARENA_BASE, Config, Cpu, Idle, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy,
+    Process, Seat, Slot,
 };
 use crate::settings::{Settings, SettingsError, Tuning};
 

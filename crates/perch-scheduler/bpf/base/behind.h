@@ -52,8 +52,8 @@ static __attribute__((noinline)) bool goes_behind(const struct task_struct *p, p
 	perch_u32 turn = mine->turn_ns;
 	const struct rq *rq;
 
-	if (turn > config()->behind_most_ns || is_waiting(this_cpu) ||
-	    mine->pid != (perch_u32)current->pid || m->pid != (perch_u32)p->pid)
+	if (turn > config()->behind_most_ns || mine->pid != (perch_u32)current->pid ||
+	    m->pid != (perch_u32)p->pid)
 		return false;
 	/* A wakee that was behind before remembers the CPU that it left. */
 	if (prev_cpu == this_cpu)
