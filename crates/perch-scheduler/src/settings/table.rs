@@ -150,7 +150,7 @@ settings! {
     preempt_us: Micros = Micros(4_000), range(1, SECOND_US), Nothing;
     "a wakee that is this far behind the running task in virtual time preempts it"
 
-    behind_us: Micros = Micros(4), range(0, SECOND_US), Nothing;
+    behind_us: Micros = Micros(5), range(0, SECOND_US), Nothing;
     "a waker whose turns are shorter has its wakee behind it on its own CPU; 0: none has"
 
     // The kernel's shortest interval between two balances of a small domain. Not 0: the BPF
