@@ -92,19 +92,37 @@ const FETCHED_LINES: u32 = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A cache line that many CPUs write.
+/// A cache line that many CPUs use.
 #[derive(Debug, Default)]
 struct Line {
+    /// The CPU that wrote it last.
     owner: usize,
+    /// The CPUs that have it too since then.
+    readers: BTreeSet<usize>,
     free_ns: u64,
 }
 
-/// A cache line of the program's own, which CPUs read as well.
-#[derive(Debug, Default)]
-struct OwnLine {
-    line: Line,
-    /// The CPUs that have it too since the owner wrote it last.
-    readers: BTreeSet<usize>,
+impl Line {
+    /// The time for which `cpu` waits for the line, which it reads or writes.
+    fn wait_ns(&mut self, hardware: &Hardware, cpu: usize, writes: bool, now_ns: u64) -> u64 {
+        let others = self.readers.iter().find(|&&reader| reader != cpu);
+        let from = match (self.owner == cpu, others, writes) {
+            (true, None, _) | (true, Some(_), false) => return 0,
+            (false, _, false) if self.readers.contains(&cpu) => return 0,
+            // The other copies go, the data is here already.
+            (true, Some(&reader), true) => reader,
+            (false, ..) => self.owner,
+        };
+        let end_ns = now_ns.max(self.free_ns) + hardware.transfer_ns(1, from, cpu);
+        if writes {
+            self.owner = cpu;
+            self.readers.clear();
+            self.free_ns = end_ns;
+        } else {
+            self.readers.insert(cpu);
+        }
+        end_ns - now_ns
+    }
 }
 
 /// The costs on one machine.
@@ -114,7 +132,7 @@ pub(crate) struct Costs {
     /// The words of 512 CPUs each; the masks of CPUs and of cores move together.
     idle: Vec<Line>,
     /// Lines of the program's own memory that its CPUs share, by address.
-    own: HashMap<usize, OwnLine>,
+    own: HashMap<usize, Line>,
 }
 
 impl Costs {
@@ -163,47 +181,15 @@ impl Costs {
     /// The time for which `cpu`, which writes the mask of idle CPUs where `of` is in it, waits for its
     /// line.
     pub fn idle_line_ns(&mut self, cpu: usize, of: usize, now_ns: u64) -> u64 {
-        let line = &mut self.idle[of / 512];
-        if line.owner == cpu {
-            return 0;
-        }
-        let begin_ns = now_ns.max(line.free_ns);
-        let end_ns = begin_ns + self.hardware.transfer_ns(1, line.owner, cpu);
-        *line = Line {
-            owner: cpu,
-            free_ns: end_ns,
-        };
-        end_ns - now_ns
+        self.idle[of / 512].wait_ns(&self.hardware, cpu, true, now_ns)
     }
 
     /// The time for which `cpu`, which reads or writes the memory at `at`, waits for its line.
     pub fn line_ns(&mut self, at: usize, cpu: usize, writes: bool, now_ns: u64) -> u64 {
-        let own = self.own.entry(at / LINE).or_insert_with(|| OwnLine {
-            line: Line {
-                owner: cpu,
-                free_ns: 0,
-            },
-            readers: BTreeSet::new(),
+        let line = self.own.entry(at / LINE).or_insert_with(|| Line {
+            owner: cpu,
+            ..Line::default()
         });
-        let others = own.readers.iter().find(|&&reader| reader != cpu);
-        let from = match (own.line.owner == cpu, others, writes) {
-            (true, None, _) | (true, Some(_), false) => return 0,
-            (false, _, false) if own.readers.contains(&cpu) => return 0,
-            // The other copies go, the data is here already.
-            (true, Some(&reader), true) => reader,
-            (false, ..) => own.line.owner,
-        };
-        let begin_ns = now_ns.max(own.line.free_ns);
-        let end_ns = begin_ns + self.hardware.transfer_ns(1, from, cpu);
-        if writes {
-            own.line = Line {
-                owner: cpu,
-                free_ns: end_ns,
-            };
-            own.readers.clear();
-        } else {
-            own.readers.insert(cpu);
-        }
-        end_ns - now_ns
+        line.wait_ns(&self.hardware, cpu, writes, now_ns)
     }
 }

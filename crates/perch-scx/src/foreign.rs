@@ -10,6 +10,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::Topology;
 use perch_sim::Outside;
+use sha2::{Digest, Sha256};
 
 use crate::abi::MapType;
 use crate::class::{Loader, Scheduler};
@@ -28,8 +29,15 @@ const KNOWN: [(&str, &str); 5] = [
     ("flash", include_str!("../schedulers/flash.toml")),
 ];
 
-/// What a file that [`Package::write`] wrote ends with, behind the length of the description.
+/// What a file that [`Package::write`] wrote ends with, behind the length of the description and the
+/// [`interface`].
 const MAGIC: &[u8; 8] = b"PERCHSCX";
+
+/// Tells the structures that a shared object shares with this perch from those of another version.
+fn interface() -> [u8; 8] {
+    let digest = Sha256::digest(include_str!("../native/abi.h"));
+    *digest.first_chunk().expect("a digest has 32 bytes")
+}
 
 /// The reason why a scheduler cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -147,9 +155,13 @@ impl Package {
             path: path.to_path_buf(),
             reason: reason.to_string(),
         };
-        let parts = split(&bytes).ok_or_else(|| {
-            refuse("expected a file that `perch scx build` wrote, or a scheduler's source")
+        let unknown =
+            || refuse("expected a file that `perch scx build` wrote, or a scheduler's source");
+        let stamped = bytes.strip_suffix(MAGIC).ok_or_else(unknown)?;
+        let rest = stamped.strip_suffix(&interface()).ok_or_else(|| {
+            refuse("another version of perch built it: build it anew with `perch scx build`")
         })?;
+        let parts = split(rest).ok_or_else(unknown)?;
         let text = String::from_utf8(parts.1.to_vec())
             .map_err(|_| refuse("its description is not UTF-8"))?;
         let mut description = Description::parse(&text).map_err(|reason| refuse(&reason))?;
@@ -187,7 +199,7 @@ impl Package {
     pub fn write(&self, path: &Path) -> Result<(), ForeignError> {
         let text = self.text.as_bytes();
         let len = (text.len() as u64).to_le_bytes();
-        let bytes = [&self.object, text, &len, MAGIC].concat();
+        let bytes = [&self.object, text, &len, &interface(), MAGIC].concat();
         fs::write(path, bytes).map_err(file_error(path))
     }
 
@@ -212,10 +224,9 @@ impl Package {
     }
 }
 
-/// The object and the description of a file.
+/// The object and the description of a file, whose end is their length.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = bytes.strip_suffix(MAGIC)?;
-    let (rest, len) = rest.split_last_chunk::<8>()?;
+    let (rest, len) = bytes.split_last_chunk::<8>()?;
     let at = rest.len().checked_sub(u64::from_le_bytes(*len) as usize)?;
     Some(rest.split_at(at))
 }

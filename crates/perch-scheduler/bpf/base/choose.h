@@ -153,7 +153,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	/* A CPU that came online since the load is not in the topology; a restart is under way. */
 	if (!has_place(this_cpu) || !has_place(prev_cpu))
 		return prev_cpu;
-	if ((wake_flags & SCX_WAKE_SYNC) && config()->behind_ns && p->nr_cpus_allowed > 1 &&
+	if ((wake_flags & SCX_WAKE_SYNC) && config()->behind_ns &&
 	    goes_behind(p, prev_cpu, this_cpu, current)) {
 		insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
 		*placed = true;

@@ -211,6 +211,24 @@ fn a_scheduler_runs_as_its_source_and_its_description_say() {
     }
 }
 
+/// The structures of another version would be read at wrong places.
+#[test]
+fn a_file_of_another_version_is_refused() {
+    let (root, path) = checkout(TINY);
+    let file = root.path().join("tiny.scx");
+    let built = build(root.path(), &path).expect("a scheduler");
+    built.write(&file).expect("a file");
+    let mut bytes = fs::read(&file).expect("a file");
+    let interface = bytes.len() - 16;
+    bytes[interface] ^= 1;
+    fs::write(&file, bytes).expect("a file");
+    let error = Package::open(&file).unwrap_err().to_string();
+    assert!(
+        error.ends_with("build it anew with `perch scx build`"),
+        "{error}"
+    );
+}
+
 #[test]
 fn everything_that_is_missing_is_said_at_once() {
     let source = TINY

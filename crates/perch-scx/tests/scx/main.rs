@@ -13,3 +13,25 @@ mod foreign;
 mod invariants;
 mod placed;
 mod preempt;
+
+use perch_policy::{Era, Modes, Policy, Topology};
+use perch_sim::workload::Workload;
+use perch_sim::{Outcome, RootDomain, Scenario};
+
+/// What a workload does on a machine of the library under perch with these settings, after 100 ms.
+fn under_perch(machine: &str, workload: &str, set: &str, measure_ns: u64) -> Outcome {
+    let machine = std::sync::Arc::new(perch_machine::resolve(machine).unwrap());
+    let scenario = Scenario {
+        topology: Topology::new(&machine),
+        policy: Policy::new(Era::V7_2, Modes::default()),
+        hz: 250,
+        root_domain: RootDomain::Stock,
+        scheduler: Some(perch_scx::live(set).unwrap()),
+        workload: Workload::parse(workload, &machine).unwrap(),
+        warmup_ns: 100_000_000,
+        measure_ns,
+        seed: 1,
+        machine,
+    };
+    scenario.run().unwrap()
+}

@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Where wakees go under perch.
 
-use perch_policy::{Era, Modes, Policy, Topology};
-use perch_sim::workload::Workload;
-use perch_sim::{Outcome, RootDomain, Scenario};
+use crate::under_perch;
+use perch_sim::Outcome;
 
-/// What a workload does under perch with these settings.
+/// What a workload does under perch with these settings, in 100 ms.
 fn run(machine: &str, workload: &str, set: &str) -> Outcome {
-    let machine = std::sync::Arc::new(perch_machine::resolve(machine).unwrap());
-    let scenario = Scenario {
-        topology: Topology::new(&machine),
-        policy: Policy::new(Era::V7_2, Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: Some(perch_scx::live(set).unwrap()),
-        workload: Workload::parse(workload, &machine).unwrap(),
-        warmup_ns: 100_000_000,
-        measure_ns: 100_000_000,
-        seed: 1,
-        machine,
-    };
-    scenario.run().unwrap()
+    under_perch(machine, workload, set, 100_000_000)
 }
 
 /// Half of the CPUs idle, so that a wakee that meets a busy CPU was led there by a wrong mark. The

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Who interrupts whom.
 
-use perch_policy::{Era, Modes, Policy, Topology};
-use perch_sim::workload::Workload;
-use perch_sim::{RootDomain, Scenario};
+use crate::under_perch;
 
 /// Bursts a second of a task that runs 0.5 ms and sleeps 2 ms beside a hog on one CPU; alone it has 400.
 fn bursts(nice: i32, hogs_nice: i32) -> f64 {
-    let machine = std::sync::Arc::new(perch_machine::resolve("jacobsville").unwrap());
     let workload = format!(
         "runsleep:tasks=1,nice={nice},run_us=500,sleep_us=2000,where=cpu0,hogs=1,hogs_nice={hogs_nice}"
     );
-    let scenario = Scenario {
-        topology: Topology::new(&machine),
-        policy: Policy::new(Era::V7_2, Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: Some(perch_scx::live("").unwrap()),
-        workload: Workload::parse(&workload, &machine).unwrap(),
-        warmup_ns: 100_000_000,
-        measure_ns: 1_000_000_000,
-        seed: 1,
-        machine,
-    };
-    scenario.run().unwrap().scores[0].value
+    under_perch("jacobsville", &workload, "", 1_000_000_000).scores[0].value
 }
 
 /// A wakee used to wait until the slice of a lighter hog was over, 1.5 ms in the mean: 250 bursts.

@@ -354,8 +354,7 @@ fn forks_onto_busy_groups() {
             "{reason}: {wrong} of {n} differ though nothing changed"
         );
     }
-    // Of a rarer reason there are too few for a limit of its own: three scans in a row may miss what the
-    // recording missed.
+    // Of the others some are too rare for a limit of their own: it would be two or three choices.
     assert!(
         differ as f64 * 100.0 <= UNEXPLAINED * asked as f64,
         "{differ} of {asked} differ though nothing changed"
