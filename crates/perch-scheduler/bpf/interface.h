@@ -72,6 +72,7 @@ enum perch_event {
 	PERCH_EV_RELIEVED, /* tasks that had waited so long that they came first for once */
 	PERCH_EV_PARTED,   /* running tasks sent from a busy core to an idle one */
 	PERCH_EV_BEHIND,   /* wakees that went behind their waker, which was about to sleep */
+	PERCH_EV_SPREAD,   /* wakees that left a busy LLC for the least busy */
 	PERCH_NR_EVENTS,
 };
 
@@ -182,7 +183,11 @@ struct perch_llc {
 	perch_u32 span;	      /* CPUs of the domain above, whose balancer looks at this LLC */
 	perch_u32 idle_cores; /* one of its cores may be idle as a whole */
 	perch_u64 note_at_ns; /* when that balancer looks next, bpf_ktime_get_ns() */
-	perch_u64 line[5];    /* a cache line each */
+	perch_u32 util;	      /* mean utilisation of its CPUs, 0 to 1024 */
+	perch_u32 leave_to;   /* an LLC that is less busy; PERCH_NONE: no wakee need leave */
+	perch_u32 leaving;    /* how many wakees may go there until the timer's next turn */
+	perch_u32 pad;
+	perch_u64 line[3]; /* a cache line each */
 };
 
 /* A process that the cache mechanism follows; each fills a cache line. */

@@ -154,7 +154,11 @@ fn fill_llcs(image: &mut [u8], llcs: &Array<Llc>, topology: &Topology) {
             span: span_above(topology, &span),
             idle_cores: topology.has_smt().into(),
             note_at_ns: 0,
-            line: [0; 5],
+            util: 0,
+            leave_to: NONE,
+            leaving: 0,
+            pad: 0,
+            line: [0; 3],
         };
         llcs.put(image, number, &llc);
     }

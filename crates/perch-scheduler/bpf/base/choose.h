@@ -5,6 +5,7 @@
 
 #include "base/affinity.h"
 #include "base/behind.h"
+#include "base/spread.h"
 
 /* The policy's view of a waking task. */
 static __always_inline void look_at_wakee(struct perch_task *t, struct task_struct *p)
@@ -170,6 +171,18 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 		if (reason < PERCH_MAX_REASONS)
 			c->reasons[reason]++;
 		return prev_cpu;
+	}
+	if (!(wake_flags & (SCX_WAKE_FORK))) {
+		perch_u32 away = leaves_llc(p, prev_cpu, this_cpu);
+
+		if (away != PERCH_NONE) {
+			insert_direct(p, SCX_DSQ_LOCAL, 0);
+			*placed = true;
+			c->events[PERCH_EV_DIRECT]++;
+			c->events[PERCH_EV_SPREAD]++;
+			c->reasons[PERCH_BY_WAKE_BALANCE]++;
+			return away;
+		}
 	}
 	q = question();
 	if (!q)

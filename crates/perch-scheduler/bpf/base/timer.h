@@ -9,6 +9,7 @@
 
 #include "base/affinity.h"
 #include "base/queue.h"
+#include "base/spread.h"
 
 struct turn {
 	struct bpf_timer timer;
@@ -82,6 +83,7 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 	}
 	follow_turn_llc(number, util, nr, some_idle);
 	util /= weight ?: 1;
+	llc->util = util;
 	used = util * util * 117 * 117 / (10000 * 1024);
 	if (used > 1024)
 		used = 1024;
@@ -154,6 +156,8 @@ static __attribute__((noinline)) void update_llcs(bool some_idle)
 		update_llc(i, some_idle);
 		level_queues(c->llcs[i].set);
 	}
+	if (c->topology.nr_llcs > 1 && !c->capacities)
+		level_llcs();
 }
 
 static __attribute__((noinline)) void level_machine(void)

@@ -59,7 +59,8 @@ pub const PERCH_EV_CREDITED: perch_event = 45;
 pub const PERCH_EV_RELIEVED: perch_event = 46;
 pub const PERCH_EV_PARTED: perch_event = 47;
 pub const PERCH_EV_BEHIND: perch_event = 48;
-pub const PERCH_NR_EVENTS: perch_event = 49;
+pub const PERCH_EV_SPREAD: perch_event = 49;
+pub const PERCH_NR_EVENTS: perch_event = 50;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -316,7 +317,11 @@ pub struct perch_llc {
     pub span: u32,
     pub idle_cores: u32,
     pub note_at_ns: u64,
-    pub line: [u64; 5usize],
+    pub util: u32,
+    pub leave_to: u32,
+    pub leaving: u32,
+    pub pad: u32,
+    pub line: [u64; 3usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -336,8 +341,20 @@ const _: () = {
         "Offset of field: perch_llc::note_at_ns",
     ][::std::mem::offset_of!(perch_llc, note_at_ns) - 16usize];
     [
+        "Offset of field: perch_llc::util",
+    ][::std::mem::offset_of!(perch_llc, util) - 24usize];
+    [
+        "Offset of field: perch_llc::leave_to",
+    ][::std::mem::offset_of!(perch_llc, leave_to) - 28usize];
+    [
+        "Offset of field: perch_llc::leaving",
+    ][::std::mem::offset_of!(perch_llc, leaving) - 32usize];
+    [
+        "Offset of field: perch_llc::pad",
+    ][::std::mem::offset_of!(perch_llc, pad) - 36usize];
+    [
         "Offset of field: perch_llc::line",
-    ][::std::mem::offset_of!(perch_llc, line) - 24usize];
+    ][::std::mem::offset_of!(perch_llc, line) - 40usize];
 };
 #[repr(C)]
 #[derive(bytemuck::Pod, bytemuck::Zeroable)]

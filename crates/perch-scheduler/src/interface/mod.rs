@@ -102,6 +102,7 @@ events! {
     Relieved = "relieved", "Tasks that waited so long that they came first for once";
     Parted = "parted", "Running tasks sent from a busy core to an idle one";
     Behind = "behind", "Wakees put behind their waker, which was about to sleep";
+    Spread = "spread", "Wakees that left a busy LLC for the least busy one";
 }
 
 const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);
