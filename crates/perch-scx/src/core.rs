@@ -181,7 +181,8 @@ impl Core {
     /// Charges for a call of the program.
     pub fn charge_call(&self, callback: Callback) {
         let ns = self.costs.borrow().callback_ns(callback);
-        self.charge_ns(ns);
+        let held_ns = self.faults.borrow_mut().as_mut().map_or(0, Faults::held_ns);
+        self.charge_ns(ns + held_ns);
     }
 
     /// Charges for a write to the mask of idle CPUs, where `of` is in it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Events that are rare on a real machine, brought about from a seed: another CPU was faster to claim
-//! an idle one, an interrupt or a timer is late.
+//! an idle one, an interrupt or a timer is late, a callback is interrupted.
 
 use perch_engine::Random;
 
@@ -11,6 +11,9 @@ const LOST: u64 = 8;
 /// One of so many interrupts and timers is late, by so many nanoseconds at the most.
 const LATE: u64 = 4;
 const LATE_NS: u64 = 200_000;
+/// One of so many callbacks is interrupted, for so many nanoseconds at the most.
+const HELD: u64 = 16;
+const HELD_NS: u64 = 100_000;
 
 impl Faults {
     pub fn new(seed: u64) -> Faults {
@@ -26,6 +29,14 @@ impl Faults {
     pub fn late_ns(&mut self) -> u64 {
         match self.0.below(LATE) {
             0 => self.0.below(LATE_NS),
+            _ => 0,
+        }
+    }
+
+    /// The time for which other events come between a callback and what the kernel does next.
+    pub fn held_ns(&mut self) -> u64 {
+        match self.0.below(HELD) {
+            0 => self.0.below(HELD_NS),
             _ => 0,
         }
     }

@@ -69,7 +69,7 @@ impl Sched<'_> {
         if !self.rq.may_run_on(task, cpu) {
             return false;
         }
-        if self.rq.has_ext() {
+        if self.rq.runs_ext(source) {
             self.push_running_ext(vacated, source, cpu, task);
             return true;
         }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! No task is lost, no wake-up is lost, and no CPU idles for long beside a task that it could run,
-//! also where claims are lost and interrupts are late.
+//! also where claims are lost, interrupts are late, callbacks are interrupted and affinities change.
 
-use perch_policy::{Era, Modes, Policy};
+use std::sync::Arc;
+
+use perch_engine::Random;
+use perch_policy::{CpuMask, Era, Modes, Policy};
 use perch_scx::{live, live_with_faults};
-use perch_sim::Scenario;
+use perch_sim::workload::{Class, Op};
+use perch_sim::{Dist, Scenario};
 use proptest::prelude::*;
 
 use crate::common::{MS, checked, config, traced};
@@ -32,6 +36,37 @@ fn scenario(seed: u64, max_cpus: usize, faults: bool) -> Scenario {
         scheduler: Some(scheduler.expect("settings that exist")),
         ..random(seed, max_cpus)
     }
+}
+
+/// The same, with some tasks that change their affinity again and again, and some that the real-time
+/// class runs, so that they take CPUs from the program.
+fn disturbed(seed: u64) -> Scenario {
+    let mut scenario = scenario(seed, 12, true);
+    let nr_cpus = scenario.machine.cpus.len();
+    let mut random = Random::new(seed, 7);
+    let load = &mut scenario.workload;
+    for _ in 0..3 {
+        let mut mask = CpuMask::empty(nr_cpus);
+        mask.insert(random.below(nr_cpus as u64) as usize);
+        (0..nr_cpus)
+            .filter(|_| random.below(3) == 0)
+            .for_each(|cpu| mask.insert(cpu));
+        load.masks.push(Arc::new(mask));
+    }
+    for task in &mut load.tasks {
+        match (random.below(4), task.program.split_last()) {
+            (0, Some((&Op::Jump(to), turn))) => {
+                let [first, second] = [0; 2].map(|_| Op::Bind {
+                    mask: random.below(3) as u32,
+                });
+                let work = Op::Run(Dist::Exponential(50_000));
+                task.program = [turn, &[first, work, second, Op::Jump(to)]].concat().into();
+            }
+            (1, Some(_)) if random.below(4) == 0 => task.class = Class::Fifo(10),
+            _ => {}
+        }
+    }
+    scenario
 }
 
 /// How long a task may wait while a CPU idles that it may use: a few turns of the timer, which comes
@@ -71,6 +106,13 @@ proptest! {
     #[test]
     fn the_books_hold_with_faults(seed in any::<u64>().no_shrink()) {
         checked(&scenario(seed, 12, true), 0, |_| {});
+    }
+
+    #[test]
+    fn the_books_hold_where_affinities_and_higher_classes_come_between(
+        seed in any::<u64>().no_shrink(),
+    ) {
+        checked(&disturbed(seed), 0, |_| {});
     }
 
     #[test]

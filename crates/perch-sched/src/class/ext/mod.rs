@@ -124,8 +124,8 @@ pub(crate) struct ExtQueue {
     nr: u32,
     /// True if the running task is one of them.
     runs: bool,
-    /// The task that ran last, until the next one is picked.
-    last: Option<TaskId>,
+    /// The task that ran last, until the next one is picked, of whichever class.
+    pub(in crate::class) last: Option<TaskId>,
     /// The outcome of a pick for which the running task has not made way yet.
     picked: Option<Option<TaskId>>,
 }
@@ -218,7 +218,7 @@ impl RunQueues {
 
     /// Returns whether `cpu` runs a task of the class.
     #[inline]
-    pub(in crate::class) fn runs_ext(&self, cpu: usize) -> bool {
+    pub(crate) fn runs_ext(&self, cpu: usize) -> bool {
         self.cpus[cpu].ext.runs
     }
 

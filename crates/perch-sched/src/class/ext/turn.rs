@@ -83,6 +83,8 @@ impl RunQueues {
     /// Takes the running task off `cpu` and its queue, to bring it to another one.
     pub(crate) fn detach_ext(&mut self, cpu: usize, task: TaskId) {
         self.leave_ext(cpu, task, Life::Waking);
+        // The kernel's stopper moves the task, and is what the CPU ran last.
+        self.cpus[cpu].ext.last = None;
     }
 
     #[inline(never)]

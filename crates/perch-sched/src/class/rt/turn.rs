@@ -30,6 +30,7 @@ impl RunQueues {
         c.current = Some(task);
         c.need_resched = false;
         c.rt.running = true;
+        c.ext.last = None;
         if takes_over {
             c.rt.limit.starts(self.now);
         }
