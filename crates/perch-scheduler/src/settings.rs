@@ -7,7 +7,7 @@ mod schema;
 mod show;
 mod table;
 
-use perch_policy::{Layout, Mechanism, Mode, Modes, Setting, Topology};
+use perch_policy::{Layout, Mechanism, Mode, Modes, Premise, Setting, Topology};
 
 use crate::band::Band;
 use crate::interface::MAX_BANDS;
@@ -82,35 +82,99 @@ impl Settings {
     }
 
     /// The modes for this machine, and the notes about them: a mechanism whose premise the machine
-    /// lacks stays off, whatever the user asked for. A mechanism that the user does not name has
-    /// the last of its modes, perch.
+    /// lacks stays off, whatever the user asked for, and is noted if the user asked for it.
     pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {
-        let banded = !self.bands.is_empty();
         let (mut modes, mut notes) = (Modes::default(), Vec::new());
-        for mechanism in Mechanism::ALL {
-            let named = self
-                .modes
-                .iter()
-                .find(|(name, _)| *name == mechanism.name());
-            let asked = named.map(|(_, mode)| *mode);
+        for Chosen {
+            mechanism,
+            mode,
+            lacks,
+            why,
+        } in self.choices(topology)
+        {
+            modes[mechanism] = mode;
+            // The counters' layout asks for the mechanism that has them.
+            let layout = mechanism == Mechanism::Overload && self.layout.is_some();
+            let asked = self.named(mechanism).is_some_and(|mode| mode != Mode::Off);
+            if lacks && (layout || asked) {
+                notes.push(format!("{mechanism} stays off: {why}"));
+            }
+        }
+        modes.layout = self.layout.filter(|_| !self.bands.is_empty());
+        (modes, notes)
+    }
+
+    /// Each mechanism's mode on this machine, and why it has that mode.
+    pub fn choices(&self, topology: &Topology) -> impl Iterator<Item = Chosen> {
+        Mechanism::ALL.into_iter().map(|mechanism| {
             let (premise, lack) = mechanism.premise();
             let (holds, lack) = match mechanism.setting() {
                 None => (premise.holds(topology), lack),
-                Some((Setting::Band, lack)) => (banded, lack),
+                Some((Setting::Band, lack)) => (!self.bands.is_empty(), lack),
                 Some((Setting::Groups, lack)) => (self.tuning.groups != Some(0), lack),
             };
-            // The counters' layout asks for the mechanism that has them.
-            let layout = mechanism == Mechanism::Overload && self.layout.is_some();
-            if holds {
-                let own = *mechanism.modes().last().unwrap_or(&Mode::Off);
-                modes[mechanism] = asked.unwrap_or(own);
-            } else if layout || asked.is_some_and(|mode| mode != Mode::Off) {
-                notes.push(format!("{mechanism} stays off: {lack}"));
+            let (mode, why) = match (holds, self.named(mechanism)) {
+                (false, _) => (Mode::Off, lack.to_string()),
+                (true, Some(mode)) => (mode, "asked for".to_string()),
+                (true, None) => default_mode(mechanism, topology),
+            };
+            Chosen {
+                mechanism,
+                mode,
+                lacks: !holds,
+                why,
             }
-        }
-        modes.layout = self.layout.filter(|_| banded);
-        (modes, notes)
+        })
     }
+
+    /// The mode that the user named for a mechanism.
+    fn named(&self, mechanism: Mechanism) -> Option<Mode> {
+        let named = self.modes.iter();
+        let mut named = named.filter(|(name, _)| *name == mechanism.name());
+        named.next().map(|(_, mode)| *mode)
+    }
+}
+
+/// A mechanism's mode on a machine.
+pub struct Chosen {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// Its mode.
+    pub mode: Mode,
+    /// True if the machine or the settings leave it nothing to do.
+    pub lacks: bool,
+    /// The reason, a clause without a full stop.
+    pub why: String,
+}
+
+/// In a last-level cache of fewer CPUs, a few threads of a process are a crowd: wake-ups that are drawn
+/// there by the process leave it again, over and over (docs/perch.md).
+const ROOMY_LLC: u32 = 16;
+
+/// The mode of a mechanism that the user does not name and that has something to do, and the reason:
+/// `perch`, the last of its modes, where nothing is known that speaks against it.
+fn default_mode(mechanism: Mechanism, topology: &Topology) -> (Mode, String) {
+    let own = *mechanism.modes().last().unwrap_or(&Mode::Off);
+    let why = match mechanism.premise().0 {
+        Premise::Clusters => "last-level caches are divided into clusters".into(),
+        Premise::Capacities => "CPUs differ in capacity".into(),
+        Premise::Llcs => {
+            let llcs = 0..topology.nr_llcs();
+            let most = llcs.map(|llc| topology.llc_span(llc).weight()).max();
+            let (nr, most) = (topology.nr_llcs(), most.unwrap_or(0));
+            if most < ROOMY_LLC {
+                let why = format!(
+                    "last-level caches have {most} CPUs at most, and below {ROOMY_LLC} wake-ups \
+                     that are drawn to a cache soon leave it again"
+                );
+                return (Mode::Upstream, why);
+            }
+            format!("there are {nr} last-level caches, of {most} CPUs at most")
+        }
+        Premise::Counters => "tasks are in the real-time band".into(),
+        Premise::None => "task groups are followed".into(),
+    };
+    (own, why)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch advise`: sums up a recording for each mechanism, for a person who decides whether to try
-//! that mechanism.
+//! that mechanism; or says what `perch run` would load on a machine, and why.
 
 #[cfg(test)]
 mod tests;
@@ -9,9 +9,10 @@ mod words;
 use std::path::PathBuf;
 
 use clap::Args;
-use perch_policy::Mechanism;
+use perch_policy::{Mechanism, Topology};
 use perch_record::advice::{Advice, Change, Net, Share, advise};
 use perch_report::{Align, Format, Grid};
+use perch_scheduler::Settings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -23,8 +24,12 @@ use crate::recording::Recording;
 #[derive(Args)]
 pub struct Arguments {
     /// The recording; - for stdin
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "machine")]
+    file: Option<PathBuf>,
+    /// Instead of a recording: what perch run would load on this machine, by name (perch machine
+    /// list), or a TOML file
+    #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["file", "era", "jobs"])]
+    machine: Option<String>,
     /// Model the kernel by the rules of this era [default: by the recorded kernel's version]
     #[arg(long, value_name = "ERA")]
     era: Option<perch_policy::Era>,
@@ -38,7 +43,11 @@ pub struct Arguments {
 
 /// Carries out `perch advise`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let mut recording = Recording::open(&arguments.file, arguments.era, false)?;
+    let file = match (arguments.machine, arguments.file) {
+        (Some(machine), _) => return by_shape(&machine, arguments.format),
+        (None, file) => file.expect("one of the two is there"),
+    };
+    let mut recording = Recording::open(&file, arguments.era, false)?;
     let topology = recording.topology.clone();
     let advice = advise(
         &mut recording.reader,
@@ -65,6 +74,27 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Format::Markdown => markdown(&of, &advice),
         Format::Csv => csv(&advice),
         Format::Json => json(&of, &advice),
+    })
+}
+
+/// Prints what `perch run` would load on the machine.
+fn by_shape(name: &str, format: Format) -> Result<(), Failure> {
+    let machine = perch_machine::resolve(name)?;
+    let mut grid = Grid::default();
+    for column in ["mechanism", "mode", "why"] {
+        grid.column("", column, Align::Left);
+    }
+    for chosen in Settings::default().choices(&Topology::new(&machine)) {
+        let (mechanism, mode) = (chosen.mechanism.to_string(), chosen.mode.to_string());
+        grid.row(vec![mechanism, mode, chosen.why]);
+    }
+    emit(&match format {
+        Format::Table => format!("perch run on {}:\n{}", machine.name, grid.text()),
+        Format::Markdown => grid.markdown(),
+        Format::Csv | Format::Json => {
+            let why = "--format: advice for a machine is a table or markdown".to_string();
+            return Err(Failure::input(why));
+        }
     })
 }
 

@@ -355,7 +355,9 @@ fn a_mechanism_without_its_premise_stays_off_and_says_so() {
 
     let single = Topology::new(&machine("pixel3"));
     let mut settings = Settings::default();
-    assert_eq!(settings.modes_for(&flat).0.cache, Mode::Perch);
+    // Of 32 CPUs, and of 8.
+    assert_eq!(settings.modes_for(&clustered).0.cache, Mode::Perch);
+    assert_eq!(settings.modes_for(&flat).0.cache, Mode::Upstream);
     assert_eq!(settings.modes_for(&single).0.cache, Mode::Off);
     let said = |settings: &Settings| {
         let notes = settings.modes_for(&single).1;

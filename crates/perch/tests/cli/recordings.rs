@@ -394,3 +394,21 @@ fn a_trace_is_whole_or_not_there() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// The reason decides, not only the mode: an LLC of 8 CPUs is small, one of 32 is not.
+#[test]
+fn advice_for_a_machine_says_why() {
+    let small = stdout(&perch(&["advise", "-m", "x5570"]));
+    assert!(
+        small.contains("cache      upstream  last-level caches have 8 CPUs"),
+        "{small}"
+    );
+    let large = stdout(&perch(&["advise", "-m", "kunpeng920"]));
+    assert!(
+        large.contains("cache      perch  there are 4 last-level caches, of 32"),
+        "{large}"
+    );
+    let json = ["advise", "-m", "juno", "--format", "json"];
+    refused(&json, &["--format", "markdown"]);
+    refused(&["advise", "-m", "juno", "x.perch"], &["--machine"]);
+}
