@@ -4,8 +4,11 @@
 //! scheduler. `perch bench replay` measures the speed at which recordings are replayed.
 
 mod lab;
+mod peer;
 mod replay;
 mod row;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_report::{Align, Format, Grid, figure};
@@ -14,15 +17,13 @@ use serde::Serialize;
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 
+use peer::{Beside, Peer};
+
 pub use lab::{GUEST, GuestArguments, run_in_guest};
 pub use row::{NAME as ROW, RowArguments, run_row};
 
 /// Sizes at which the simulator is measured.
 const SIZES: [usize; 6] = [8, 64, 128, 256, 1024, 4096];
-/// The speed of the nearest other simulator of a scheduler on the same load, in simulated seconds
-/// per CPU second. That simulator models no caches, no balancing and no PELT, and with 256 CPUs it
-/// uses 128 of them.
-const PEER: [(usize, f64); 4] = [(8, 136.0), (64, 14.0), (128, 7.1), (256, 1.3)];
 /// Two tasks a CPU that run for about 1 ms and sleep for about 1.2 ms.
 const RUN_SLEEP: &str = "runsleep:tasks=2/cpu,run_us=1000,sleep_us=1200";
 /// Two tasks that wake each other in turn, 64 times.
@@ -45,6 +46,10 @@ pub struct Arguments {
     /// CPU seconds to spend on a row, about
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     seconds: f64,
+    /// Also run another simulator on run/sleep, in turns, and say how much faster perch is: scxsim of
+    /// github.com/sched-ext/scx, branch simulator.v3
+    #[arg(long, value_name = "SCXSIM")]
+    peer: Option<PathBuf>,
     /// How to write the result: table or json; with --lab also markdown or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -72,8 +77,8 @@ struct Row {
     simulated_s_per_cpu_s: f64,
     /// Absent where the system does not say.
     peak_rss_kib: Option<u64>,
-    /// The peer's simulated seconds per CPU second, where known.
-    peer: Option<f64>,
+    /// The peer, with `--peer`.
+    peer: Option<Beside>,
 }
 
 /// All that `perch bench` measured.
@@ -114,17 +119,17 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     for &size in &sizes {
         row::machine(size)?;
     }
+    let peer = arguments.peer.as_deref().map(Peer::new).transpose()?;
     let budget = row::Length::CpuSeconds(arguments.seconds);
     let meter = Meter::new("bench", Unit::Each, false);
     let total = sizes.len() as u64 + 3;
     let mut rows = Vec::new();
     for &size in &sizes {
-        rows.push(measure(
-            "run/sleep, 2 tasks a CPU",
-            size,
-            RUN_SLEEP,
-            budget,
-        )?);
+        let load = "run/sleep, 2 tasks a CPU";
+        rows.push(match &peer {
+            None => measure(load, size, RUN_SLEEP, budget)?,
+            Some(peer) => beside(peer, load, size, arguments.seconds)?,
+        });
         meter.advance(rows.len() as u64, total);
     }
     rows.push(measure("ping-pong, 64 pairs", 64, PIPES, budget)?);
@@ -155,9 +160,6 @@ fn measure(load: &str, cpus: usize, workload: &str, length: row::Length) -> Resu
         measured.simulated_ns as f64 / 1e9,
         measured.cpu_ns as f64 / 1e9,
     );
-    let peer = PEER
-        .iter()
-        .find(|(size, _)| workload == RUN_SLEEP && *size == cpus);
     Ok(Row {
         load: load.to_string(),
         cpus,
@@ -168,7 +170,23 @@ fn measure(load: &str, cpus: usize, workload: &str, length: row::Length) -> Resu
         ns_per_event: measured.cpu_ns as f64 / measured.events.max(1) as f64,
         simulated_s_per_cpu_s: simulated_s / cpu_s,
         peak_rss_kib: measured.peak_rss_kib,
-        peer: peer.map(|(_, rate)| *rate),
+        peer: None,
+    })
+}
+
+/// Measures run/sleep in turns with the peer. The row's own figures are of the last turn.
+fn beside(peer: &Peer, load: &str, cpus: usize, seconds: f64) -> Result<Row, Failure> {
+    let (mut ours, mut theirs) = ([0.0; peer::TURNS], [0.0; peer::TURNS]);
+    let mut last = None;
+    for turn in 0..peer::TURNS {
+        let row = measure(load, cpus, RUN_SLEEP, row::Length::CpuSeconds(seconds))?;
+        ours[turn] = row.simulated_s_per_cpu_s;
+        theirs[turn] = peer.rate(cpus, seconds)?;
+        last = Some(row);
+    }
+    Ok(Row {
+        peer: Some(Beside::of(ours, theirs)),
+        ..last.expect("there was a turn")
     })
 }
 
@@ -192,16 +210,18 @@ fn table(result: &Measurements) -> String {
         grid.column("", name, Align::Right);
     }
     for row in &result.rows {
-        let times = row
-            .peer
-            .map(|peer| format!("{:.1}", row.simulated_s_per_cpu_s / peer));
+        let times = row.peer.map(|peer| {
+            let [least, median, most] = peer.times;
+            format!("{median:.2} ({least:.2} to {most:.2})")
+        });
         grid.row(vec![
             row.load.clone(),
             row.cpus.to_string(),
             format!("{:.2} M", row.events_per_cpu_s / 1e6),
             format!("{:.0}", row.ns_per_event),
             figure(row.simulated_s_per_cpu_s),
-            row.peer.map_or(String::new(), figure),
+            row.peer
+                .map_or(String::new(), |peer| figure(peer.simulated_s_per_cpu_s)),
             times.unwrap_or_default(),
             mebibytes(row),
         ]);

@@ -373,6 +373,10 @@ fn counts_and_times_that_make_no_sense() {
     }
     refused(&["bench", "--cpus", "33"], &["33", "multiple of 32"]);
     refused(&["bench", "--seconds", "0"], &["more than 0"]);
+    refused(
+        &["bench", "--peer", "/nowhere"],
+        &["--peer", "/nowhere", "scxsim"],
+    );
 }
 
 #[test]
