@@ -184,10 +184,8 @@ struct perch_llc {
 	perch_u32 idle_cores; /* one of its cores may be idle as a whole */
 	perch_u64 note_at_ns; /* when that balancer looks next, bpf_ktime_get_ns() */
 	perch_u32 util;	      /* mean utilisation of its CPUs, 0 to 1024 */
-	perch_u32 leave_to;   /* an LLC that is less busy; PERCH_NONE: no wakee need leave */
-	perch_u32 leaving;    /* how many wakees may go there until the timer's next turn */
-	perch_u32 pad;
-	perch_u64 line[3]; /* a cache line each */
+	perch_u32 leaving;    /* how many wakees may leave it until the timer's next turn */
+	perch_u64 line[4];    /* a cache line each */
 };
 
 /* A process that the cache mechanism follows; each fills a cache line. */

@@ -155,10 +155,8 @@ fn fill_llcs(image: &mut [u8], llcs: &Array<Llc>, topology: &Topology) {
             idle_cores: topology.has_smt().into(),
             note_at_ns: 0,
             util: 0,
-            leave_to: NONE,
             leaving: 0,
-            pad: 0,
-            line: [0; 3],
+            line: [0; 4],
         };
         llcs.put(image, number, &llc);
     }

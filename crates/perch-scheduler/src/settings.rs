@@ -155,10 +155,14 @@ const ROOMY_LLC: u32 = 16;
 /// `perch`, the last of its modes, where nothing is known that speaks against it.
 fn default_mode(mechanism: Mechanism, topology: &Topology) -> (Mode, String) {
     let own = *mechanism.modes().last().unwrap_or(&Mode::Off);
-    let why = match mechanism.premise().0 {
-        Premise::Clusters => "last-level caches are divided into clusters".into(),
-        Premise::Capacities => "CPUs differ in capacity".into(),
-        Premise::Llcs => {
+    let why = match (mechanism.setting(), mechanism.premise().0) {
+        (Some((Setting::Band, _)), _) => "tasks are in the real-time band".into(),
+        (Some((Setting::Groups, _)), _) => "task groups are followed".into(),
+        (None, Premise::None) => "it asks nothing of a machine".into(),
+        (None, Premise::Clusters) => "last-level caches are divided into clusters".into(),
+        (None, Premise::Capacities) => "CPUs differ in capacity".into(),
+        (None, Premise::Counters) => "there are several nodes or last-level caches".into(),
+        (None, Premise::Llcs) => {
             let llcs = 0..topology.nr_llcs();
             let most = llcs.map(|llc| topology.llc_span(llc).weight()).max();
             let (nr, most) = (topology.nr_llcs(), most.unwrap_or(0));
@@ -171,8 +175,6 @@ fn default_mode(mechanism: Mechanism, topology: &Topology) -> (Mode, String) {
             }
             format!("there are {nr} last-level caches, of {most} CPUs at most")
         }
-        Premise::Counters => "tasks are in the real-time band".into(),
-        Premise::None => "task groups are followed".into(),
     };
     (own, why)
 }

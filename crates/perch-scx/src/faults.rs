@@ -26,17 +26,20 @@ impl Faults {
         self.0.below(LOST) == 0
     }
 
+    /// The time by which an interrupt or a timer is late.
     pub fn late_ns(&mut self) -> u64 {
-        match self.0.below(LATE) {
-            0 => self.0.below(LATE_NS),
-            _ => 0,
-        }
+        self.sometimes(LATE, LATE_NS)
     }
 
     /// The time for which other events come between a callback and what the kernel does next.
     pub fn held_ns(&mut self) -> u64 {
-        match self.0.below(HELD) {
-            0 => self.0.below(HELD_NS),
+        self.sometimes(HELD, HELD_NS)
+    }
+
+    /// Once in so many times up to so many nanoseconds, else none.
+    fn sometimes(&mut self, one_in: u64, most_ns: u64) -> u64 {
+        match self.0.below(one_in) {
+            0 => self.0.below(most_ns),
             _ => 0,
         }
     }

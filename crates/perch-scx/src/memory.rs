@@ -305,7 +305,6 @@ impl Memory {
             .put(task.0 as usize, self.layout.scx_dsq_vtime, vtime);
     }
 
-    /// Writes what runs and waits on a CPU; `None` is its idle task.
     /// Writes the idle state of a CPU, which takes so long to leave; `None`: the CPU is busy.
     pub fn put_idle_state(&self, cpu: usize, exit_ns: Option<u32>) {
         let l = &self.layout;
@@ -317,6 +316,7 @@ impl Memory {
         self.rqs.put(cpu, l.idle_state, state);
     }
 
+    /// Writes what runs and waits on a CPU; `None` is its idle task.
     pub fn put_queue(&self, cpu: usize, nr: u32, current: Option<TaskId>) {
         let curr = current.map_or_else(|| self.idle_task(cpu), |task| self.task(task));
         self.rqs.put(cpu, self.layout.nr_running, nr);

@@ -147,7 +147,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 					bool *placed)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	perch_u32 this_cpu = bpf_get_smp_processor_id(), reason, tries;
+	perch_u32 this_cpu = bpf_get_smp_processor_id(), reason, to, tries;
 	struct perch_cpu __arena *c = cpu_state(this_cpu);
 	struct perch_question *q;
 
@@ -163,26 +163,22 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 		c->reasons[PERCH_BY_HINT]++;
 		return this_cpu;
 	}
+	to = prev_cpu;
 	reason = take_prev(p, prev_cpu, this_cpu, wake_flags, current);
+	if (reason == PERCH_BY_NOTHING && !(wake_flags & SCX_WAKE_FORK)) {
+		to = leaves_llc(p, prev_cpu, this_cpu);
+		if (to != PERCH_NONE) {
+			c->events[PERCH_EV_SPREAD]++;
+			reason = PERCH_BY_WAKE_BALANCE;
+		}
+	}
 	if (reason != PERCH_BY_NOTHING) {
 		insert_direct(p, SCX_DSQ_LOCAL, 0);
 		*placed = true;
 		c->events[PERCH_EV_DIRECT]++;
 		if (reason < PERCH_MAX_REASONS)
 			c->reasons[reason]++;
-		return prev_cpu;
-	}
-	if (!(wake_flags & (SCX_WAKE_FORK))) {
-		perch_u32 away = leaves_llc(p, prev_cpu, this_cpu);
-
-		if (away != PERCH_NONE) {
-			insert_direct(p, SCX_DSQ_LOCAL, 0);
-			*placed = true;
-			c->events[PERCH_EV_DIRECT]++;
-			c->events[PERCH_EV_SPREAD]++;
-			c->reasons[PERCH_BY_WAKE_BALANCE]++;
-			return away;
-		}
+		return to;
 	}
 	q = question();
 	if (!q)

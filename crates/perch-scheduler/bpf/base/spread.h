@@ -15,6 +15,9 @@
 /* An LLC that is less busy than this keeps its wakees, as a busy CPU there has idle ones beside it. */
 #define PERCH_SPREAD_UTIL 512
 
+/* The LLC that was the least busy at the timer's last turn. */
+static perch_u32 least_busy_llc;
+
 /* At a turn of the timer, after the LLCs' utilisation was updated. */
 static inline void level_llcs(void)
 {
@@ -31,18 +34,18 @@ static inline void level_llcs(void)
 		/* In CPUs; a task that leaves lessens the difference by two. */
 		more = more * perch_host_set_weight(0, llc->set) / 2048;
 		llc->leaving = llc->util < PERCH_SPREAD_UTIL ? 0 : (more + 3) / 4;
-		llc->leave_to = least;
 	}
+	least_busy_llc = least;
 }
 
 /*
  * The idle CPU of another LLC for a wakee that does not find its CPU idle;
  * PERCH_NONE: it stays in its own, where its waker is, too.
  */
-static __attribute__((noinline)) perch_u32 leaves_llc(struct task_struct *p, perch_u32 prev_cpu,
-						      perch_u32 this_cpu)
+static __attribute__((noinline)) perch_u32 leaves_llc(const struct task_struct *p,
+						      perch_u32 prev_cpu, perch_u32 this_cpu)
 {
-	perch_u32 number = cpu_state(prev_cpu)->llc, to, cpu;
+	perch_u32 number = cpu_state(prev_cpu)->llc, cpu;
 	struct perch_llc __arena *llc;
 
 	if (number == PERCH_NONE || cpu_state(this_cpu)->llc != number)
@@ -50,8 +53,7 @@ static __attribute__((noinline)) perch_u32 leaves_llc(struct task_struct *p, per
 	llc = &config()->llcs[number];
 	if (!llc->leaving || is_idle(prev_cpu) || follow_draws(p, memory_of(p->pid)))
 		return PERCH_NONE;
-	to = config()->llcs[llc->leave_to].set;
-	cpu = idle_core_in_set(allowed_at(p, this_cpu), to);
+	cpu = idle_core_in_set(allowed_at(p, this_cpu), config()->llcs[least_busy_llc].set);
 	if (cpu == PERCH_NONE || !claim_idle(cpu))
 		return PERCH_NONE;
 	/* Two wakers may count the same one. */

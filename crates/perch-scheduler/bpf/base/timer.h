@@ -156,6 +156,7 @@ static __attribute__((noinline)) void update_llcs(bool some_idle)
 		update_llc(i, some_idle);
 		level_queues(c->llcs[i].set);
 	}
+	/* A full small CPU counts less than a full large one, so LLCs of unlike CPUs do not compare. */
 	if (c->topology.nr_llcs > 1 && !c->capacities)
 		level_llcs();
 }

@@ -318,10 +318,8 @@ pub struct perch_llc {
     pub idle_cores: u32,
     pub note_at_ns: u64,
     pub util: u32,
-    pub leave_to: u32,
     pub leaving: u32,
-    pub pad: u32,
-    pub line: [u64; 3usize],
+    pub line: [u64; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -344,17 +342,11 @@ const _: () = {
         "Offset of field: perch_llc::util",
     ][::std::mem::offset_of!(perch_llc, util) - 24usize];
     [
-        "Offset of field: perch_llc::leave_to",
-    ][::std::mem::offset_of!(perch_llc, leave_to) - 28usize];
-    [
         "Offset of field: perch_llc::leaving",
-    ][::std::mem::offset_of!(perch_llc, leaving) - 32usize];
-    [
-        "Offset of field: perch_llc::pad",
-    ][::std::mem::offset_of!(perch_llc, pad) - 36usize];
+    ][::std::mem::offset_of!(perch_llc, leaving) - 28usize];
     [
         "Offset of field: perch_llc::line",
-    ][::std::mem::offset_of!(perch_llc, line) - 40usize];
+    ][::std::mem::offset_of!(perch_llc, line) - 32usize];
 };
 #[repr(C)]
 #[derive(bytemuck::Pod, bytemuck::Zeroable)]

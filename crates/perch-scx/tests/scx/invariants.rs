@@ -46,11 +46,9 @@ fn disturbed(seed: u64) -> Scenario {
     let mut random = Random::new(seed, 7);
     let load = &mut scenario.workload;
     for _ in 0..3 {
-        let mut mask = CpuMask::empty(nr_cpus);
-        mask.insert(random.below(nr_cpus as u64) as usize);
-        (0..nr_cpus)
-            .filter(|_| random.below(3) == 0)
-            .for_each(|cpu| mask.insert(cpu));
+        let one = random.below(nr_cpus as u64) as usize;
+        let some = (0..nr_cpus).filter(|_| random.below(3) == 0);
+        let mask = CpuMask::of(nr_cpus, some.chain([one]));
         load.masks.push(Arc::new(mask));
     }
     for task in &mut load.tasks {

@@ -46,12 +46,12 @@ fn the_ends_of_a_pipe_share_a_cpu() {
     assert!(with > 0.98 * without, "{with} {without}");
 }
 
-/// The 64 tasks are born in two of the four LLCs, 48 of them in one of 32 CPUs. Half of all wakees
-/// used to take each other's CPUs there for good.
+/// The tasks are born in two of the four LLCs, 48 of 66 in one of 32 CPUs. Half of all wakees used to
+/// take each other's CPUs there for good.
 #[test]
 fn tasks_that_sleep_often_leave_a_busy_llc() {
     let metrics = run("kunpeng920", "tbench:n=25%", "").metrics;
-    let same_cpu: u64 = metrics.migrations[0];
+    let same_cpu = metrics.migrations[0];
     assert!(
         same_cpu * 100 > metrics.wakeups * 95,
         "{same_cpu} of {}",

@@ -8,12 +8,11 @@ use std::process::{Command, Stdio};
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::row::spend;
 use crate::output::Failure;
 
 /// The number of turns that perch and the peer take.
 pub const TURNS: usize = 3;
-/// The longest simulation of the peer, in seconds of its time.
-const LONGEST_S: f64 = 10_000.0;
 
 /// The peer's program.
 pub struct Peer {
@@ -34,7 +33,7 @@ pub struct Beside {
 impl Beside {
     /// From the turns of both, in simulated seconds per CPU second.
     pub fn of(perch: [f64; TURNS], mut peer: [f64; TURNS]) -> Beside {
-        let mut times = [0, 1, 2].map(|turn| perch[turn] / peer[turn]);
+        let mut times = std::array::from_fn(|turn| perch[turn] / peer[turn]);
         times.sort_by(f64::total_cmp);
         peer.sort_by(f64::total_cmp);
         Beside {
@@ -65,18 +64,11 @@ impl Peer {
     /// out, as a quarter of it is run too.
     pub fn rate(&self, cpus: usize, seconds: f64) -> Result<f64, Failure> {
         let workload = self.put(cpus)?;
-        let (mut length_s, mut spent_s);
-        length_s = 1.0;
-        loop {
-            spent_s = self.spend(cpus, &workload, length_s)?;
-            let factor = seconds / spent_s.max(1e-3);
-            if factor < 2.0 || length_s >= LONGEST_S {
-                break;
-            }
-            length_s = (length_s * factor.min(10.0)).min(LONGEST_S);
-        }
-        let quarter_s = self.spend(cpus, &workload, length_s / 4.0)?;
-        Ok(length_s * 0.75 / (spent_s - quarter_s).max(1e-6))
+        let simulate = |ns| Ok((ns, self.simulate(cpus, &workload, ns)?));
+        let (length_ns, whole_ns) = spend(seconds, simulate)?;
+        let quarter_ns = self.simulate(cpus, &workload, length_ns / 4)?;
+        let spent_ns = whole_ns.saturating_sub(quarter_ns).max(1);
+        Ok((length_ns - length_ns / 4) as f64 / spent_ns as f64)
     }
 
     /// Writes the workload for this many CPUs.
@@ -96,14 +88,14 @@ impl Peer {
         Ok(path)
     }
 
-    /// The user and system time of a simulation of so many seconds.
-    fn spend(&self, cpus: usize, workload: &Path, length_s: f64) -> Result<f64, Failure> {
+    /// The user and system time of a simulation of so many nanoseconds, in nanoseconds, at least 1.
+    fn simulate(&self, cpus: usize, workload: &Path, length_ns: u64) -> Result<u64, Failure> {
         let failed = |reason: String| {
             let program = self.program.display();
             Failure::run(format!("the peer {program} on {cpus} CPUs: {reason}"))
         };
-        let end = format!("{}us", (length_s * 1e6) as u64);
-        let before_s = children_s();
+        let end = format!("{length_ns}ns");
+        let before_ns = children_ns();
         let status = Command::new(&self.program)
             .args(["-s", "simple", "-c", &cpus.to_string(), "--end-time", &end])
             .arg(workload)
@@ -116,20 +108,20 @@ impl Peer {
                 "it ended with {status}; run it by hand to see why"
             )));
         }
-        Ok(children_s() - before_s)
+        Ok((children_ns() - before_ns).max(1))
     }
 }
 
-/// User and system time of all children that have ended, in seconds.
-fn children_s() -> f64 {
+/// User and system time of all children that have ended, in nanoseconds.
+fn children_ns() -> u64 {
     // SAFETY: the structure is plain numbers, and the call fills it in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
         usage
     };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
 }
 
 #[cfg(test)]

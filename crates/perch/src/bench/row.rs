@@ -116,6 +116,25 @@ pub fn in_child(cpus: usize, workload: &str, length: Length) -> Result<Measured,
     serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
 }
 
+/// Simulates longer and longer until a run takes about so many CPU seconds. `simulate` takes the
+/// nanoseconds to simulate, and returns a result and the nanoseconds of CPU time that it took, at
+/// least 1.
+pub fn spend<T>(
+    cpu_seconds: f64,
+    mut simulate: impl FnMut(u64) -> Result<(T, u64), Failure>,
+) -> Result<(T, u64), Failure> {
+    let mut length_ns = FIRST_NS;
+    loop {
+        let (result, spent_ns) = simulate(length_ns)?;
+        let factor = cpu_seconds * 1e9 / spent_ns as f64;
+        if factor < 2.0 || length_ns == LONGEST_NS {
+            return Ok((result, spent_ns));
+        }
+        // A short run says little about a long one, so the length grows in steps.
+        length_ns = ((length_ns as f64 * factor.min(10.0)) as u64).min(LONGEST_NS);
+    }
+}
+
 /// Measures one row in this process and writes it to stdout.
 pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
     let machine = Arc::new(machine(arguments.cpus)?);
@@ -156,19 +175,7 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
     };
     let (outcome, cpu_ns) = match (arguments.simulated_ns, arguments.cpu_seconds) {
         (Some(ns), _) => simulate(ns)?,
-        (None, seconds) => {
-            let budget_ns = seconds.unwrap_or(1.0) * 1e9;
-            let mut length_ns = FIRST_NS;
-            loop {
-                let (outcome, spent_ns) = simulate(length_ns)?;
-                let factor = budget_ns / spent_ns as f64;
-                if factor < 2.0 || length_ns == LONGEST_NS {
-                    break (outcome, spent_ns);
-                }
-                // A short run says little about a long one, so the length grows in steps.
-                length_ns = ((length_ns as f64 * factor.min(10.0)) as u64).min(LONGEST_NS);
-            }
-        }
+        (None, seconds) => spend(seconds.unwrap_or(1.0), simulate)?,
     };
     let measured = Measured {
         events: outcome.metrics.events,
