@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The check of the balancer's books.
 
-use super::Sums;
+use super::sums::Sums;
 use crate::core::Sched;
 use crate::{Violation, hold};
 
@@ -31,21 +31,24 @@ impl Sched<'_> {
         Ok(())
     }
 
-    /// Checks that the balancer's sums are those of the CPUs.
+    /// Checks that the balancer's sums are those of the CPUs' figures that it has counted, and that
+    /// these are the CPUs' own unless the CPU is noted as one to be counted again.
     pub(crate) fn check_groups(&self) -> Result<(), Violation> {
-        let topology = self.host.topology();
+        let (topology, groups) = (self.host.topology(), &self.balance.groups);
+        for cpu in 0..self.nr_cpus() {
+            let (counted, own) = (groups.counted(cpu), Sums::of(self.host.cpu(cpu)));
+            hold!(
+                counted == own || groups.is_stale(cpu),
+                "cpu {cpu} counts as {counted:?}, is {own:?}"
+            );
+        }
         for number in 0..topology.nr_domains() {
             let domain = topology.domain(number);
-            for (g, shape) in self.balance.groups.of_domain(number).iter().enumerate() {
-                let mut walked = Sums::default();
-                for cpu in domain.group(g).iter() {
-                    let one = Sums::of(self.host.cpu(cpu));
-                    walked.running += one.running;
-                    walked.load += one.load;
-                    walked.runnable += one.runnable;
-                    walked.util += one.util;
-                }
-                let kept = self.balance.groups.sums(shape, self.host.cpus());
+            let shapes = groups.of_domain(number).iter().enumerate();
+            for (g, shape) in shapes.filter(|(_, shape)| shape.weight > 1) {
+                let set = domain.group(g);
+                let walked = set.iter().map(|cpu| groups.counted(cpu)).sum();
+                let kept = groups.sums(shape, self.host.cpus());
                 hold!(
                     kept == walked,
                     "domain {number}, group {g}: {kept:?}, not {walked:?}"

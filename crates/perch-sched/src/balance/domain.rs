@@ -4,7 +4,9 @@
 use perch_policy::{Level, Topology};
 
 use super::cpu_load::Weights;
+use super::least_interval_ns;
 use super::lot::Lot;
+use crate::era::BalanceRules;
 
 /// The balancing state of one domain of one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +17,14 @@ pub struct DomainState {
     pub(super) local_group: usize,
     /// True if the level below says that tasks should spread over this domain's groups.
     pub(super) prefer_sibling: bool,
+    /// True if the domain spans nodes.
+    pub(super) is_numa: bool,
+    /// True if the domain is a core.
+    pub(super) is_core: bool,
+    /// The number of CPUs.
+    pub(super) weight: u32,
+    /// The shortest time between two periodic passes, in nanoseconds.
+    pub(super) least_ns: u64,
     /// The number of passes in a row that moved nothing though there was an imbalance.
     pub(super) failed: u32,
     /// The current interval, in nanoseconds.
@@ -45,18 +55,27 @@ pub(crate) struct CpuBalance {
 impl CpuBalance {
     /// Returns the state of a CPU on which nothing has run; its first periodic pass is due at
     /// `next_balance_ns`.
-    pub fn new(topology: &Topology, cpu: usize, next_balance_ns: u64) -> CpuBalance {
+    pub fn new(
+        topology: &Topology,
+        rules: &BalanceRules,
+        cpu: usize,
+        next_balance_ns: u64,
+    ) -> CpuBalance {
         let mut prefer_sibling = false;
         let domains = topology.domain_numbers(cpu).map(|domain| {
             let view = topology.domain(domain);
-            let weight = u64::from(view.span().weight());
+            let (weight, is_numa) = (view.span().weight(), view.level() == Level::Numa);
             let local = (0..view.groups()).position(|g| view.group(g).contains(cpu));
             DomainState {
                 domain,
                 local_group: local.expect("a domain's groups cover its CPUs"),
                 prefer_sibling: std::mem::replace(&mut prefer_sibling, view.prefers_sibling()),
+                is_numa,
+                is_core: view.level() == Level::Smt,
+                weight,
+                least_ns: least_interval_ns(rules, weight, is_numa),
                 failed: 0,
-                interval_ns: weight * 1_000_000,
+                interval_ns: u64::from(weight) * 1_000_000,
                 // The kernel built the domains at boot, long ago and not all at once.
                 last_ns: 0,
                 newidle_cost_ns: 0,

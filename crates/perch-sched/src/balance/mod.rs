@@ -36,7 +36,6 @@ use pull::Pass;
 
 pub(crate) use moves::Vacated;
 pub(crate) use state::BalanceState;
-pub(crate) use sums::Sums;
 
 /// Returns the longest time between two periodic passes that can move a task which may use the CPUs of
 /// `allowed`, of a CPU that is busy all the time, in nanoseconds, while the machine is out of balance: the
@@ -134,42 +133,26 @@ impl Sched<'_> {
         self.rq.touch_active(cpu);
     }
 
-    /// Returns the number of CPUs of one of a CPU's domains.
-    fn span_weight(&self, cpu: usize, i: usize) -> u32 {
-        let domain = self.balance.cpus[cpu].domains[i].domain;
-        self.host.topology().domain(domain).span().weight()
-    }
-
-    fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
-        let rules = &self.balance.rules;
-        least_interval_ns(rules, self.span_weight(cpu, i), self.is_numa(cpu, i))
-    }
-
-    fn is_numa(&self, cpu: usize, i: usize) -> bool {
-        let domain = self.balance.cpus[cpu].domains[i].domain;
-        self.host.topology().domain(domain).level() == Level::Numa
-    }
-
     /// Returns the factor by which the time between two passes may exceed the shortest while a
     /// domain is balanced.
     fn most_times(&self, cpu: usize, i: usize) -> u64 {
-        let domain = self.balance.cpus[cpu].domains[i].domain;
-        match self.host.topology().domain(domain).level() {
-            Level::Smt => 2,
-            _ if self.balance.rules.fixed_intervals => 4,
-            _ => 2,
+        if self.balance.rules.fixed_intervals && !self.balance.cpus[cpu].domains[i].is_core {
+            4
+        } else {
+            2
         }
     }
 
     /// Returns the time that a pass over a domain takes, in nanoseconds.
     fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
-        self.costs.balance_ns(self.span_weight(cpu, i))
+        self.costs.balance_ns(self.balance.cpus[cpu].domains[i].weight)
     }
 
     /// Notes that a domain is balanced: the next pass may come later.
     fn wait_longer(&mut self, cpu: usize, i: usize) {
-        let most = self.most_times(cpu, i) * self.least_interval_ns(cpu, i);
+        let times = self.most_times(cpu, i);
         let state = &mut self.balance.cpus[cpu].domains[i];
+        let most = times * state.least_ns;
         state.failed = 0;
         if state.interval_ns < most {
             state.interval_ns *= 2;
@@ -186,11 +169,12 @@ impl Sched<'_> {
     /// Returns the time between two passes, in nanoseconds: the span's weight in milliseconds, more
     /// while the domain is balanced, and much more for a busy CPU.
     fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
-        let mut interval = self.balance.cpus[cpu].domains[i].interval_ns;
+        let state = &self.balance.cpus[cpu].domains[i];
+        let mut interval = state.interval_ns;
         if !idle {
             let rules = &self.balance.rules;
             let less = u64::from(rules.busy_less_a_tick) * self.rq.tick_ns();
-            let factor = busy_factor(rules, self.is_numa(cpu, i));
+            let factor = busy_factor(rules, state.is_numa);
             interval = (interval * factor).saturating_sub(less);
         }
         interval.clamp(self.rq.tick_ns(), 100_000_000 * self.nr_cpus() as u64)
@@ -206,8 +190,8 @@ impl Sched<'_> {
     ) -> u32 {
         let number = self.balance.cpus[cpu].domains[i].domain;
         let pass = self.try_domain(vacated, cpu, i, number, idle);
-        let least = self.least_interval_ns(cpu, i);
         let state: &mut DomainState = &mut self.balance.cpus[cpu].domains[i];
+        let least = state.least_ns;
         match pass {
             Pass::Balanced if idle == Idle::Newly => {
                 state.failed = 0;

@@ -5,7 +5,7 @@ use perch_engine::Random;
 use perch_policy::Topology;
 
 use super::domain::CpuBalance;
-use super::sums::{Groups, Sums};
+use super::sums::Groups;
 use crate::era::BalanceRules;
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
@@ -47,7 +47,7 @@ impl BalanceState {
     /// Returns the state of a machine on which nothing runs.
     pub fn new(topology: &Topology, rules: &BalanceRules, mut random: Random) -> BalanceState {
         let cpus = topology.nr_cpus();
-        let state = |cpu| CpuBalance::new(topology, cpu, random.below(64_000_000));
+        let state = |cpu| CpuBalance::new(topology, rules, cpu, random.below(64_000_000));
         BalanceState {
             rules: *rules,
             cpus: (0..cpus).map(state).collect(),
@@ -62,13 +62,11 @@ impl BalanceState {
         }
     }
 
-    /// Updates the sums and the crowded CPUs after the figures of `cpu` have changed from `before`
-    /// to `after`; the CPU has `nr` tasks now.
+    /// Notes that the figures of `cpu` may have changed, and whether the CPU is crowded: it has `nr`
+    /// tasks now.
     #[inline(always)]
-    pub fn follow(&mut self, cpu: usize, before: &Sums, after: &Sums, nr: u32) {
-        if after != before {
-            self.groups.change(cpu, before, after);
-        }
+    pub fn follow(&mut self, cpu: usize, nr: u32) {
+        self.groups.change(cpu);
         let (word, bit) = (cpu / 64, 1 << (cpu % 64));
         if nr > 1 {
             self.crowded[word] |= bit;

@@ -31,7 +31,8 @@ impl Sched<'_> {
         let unequal = domain.asymmetric();
         let span = domain.span();
         let words = span.first_word()..span.first_word() + span.words().len();
-        self.balance.groups.see_idle(words, self.host.idle_words());
+        let (now_idle, cpus) = (self.host.idle_words(), self.host.cpus());
+        self.balance.groups.catch_up(words, now_idle, cpus);
         let busiest = if unequal {
             self.busiest_unequal(cpu, number, local)
         } else {

@@ -3,7 +3,8 @@
 //!
 //! The kernel walks over all CPUs of a domain each time a CPU looks for work. At 4096 CPUs that
 //! would be most of the work of a simulation. A CPU is in one group at each level, so adding the
-//! change of its few figures to a few sums is cheaper by far, and exact.
+//! change of its few figures to a few sums is cheaper by far, and exact. Nobody reads the sums but
+//! passes, so a pass adds up what has changed in its domain since the last one looked there.
 
 use perch_machine::MAX_CPUS;
 use perch_policy::{CpuState, SetView, Topology};
@@ -20,25 +21,41 @@ pub(crate) struct Sums {
     pub util: u64,
 }
 
-impl Sums {
-    /// Returns the figures of one CPU.
-    pub fn of(c: &CpuState) -> Sums {
-        Sums {
-            running: c.nr_running.into(),
-            load: c.load.into(),
-            runnable: c.runnable.into(),
-            util: c.util.into(),
+/// The figures of one CPU that are summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Figures {
+    running: u32,
+    load: u32,
+    runnable: u32,
+    util: u32,
+}
+
+impl Figures {
+    fn of(c: &CpuState) -> Figures {
+        Figures {
+            running: c.nr_running,
+            load: c.load,
+            runnable: c.runnable,
+            util: c.util,
         }
     }
 
     /// Returns the change from `from` to `self`.
-    fn since(&self, from: &Sums) -> Sums {
+    fn since(&self, from: &Figures) -> Sums {
+        let change = |to: u32, from: u32| u64::from(to).wrapping_sub(from.into());
         Sums {
-            running: self.running.wrapping_sub(from.running),
-            load: self.load.wrapping_sub(from.load),
-            runnable: self.runnable.wrapping_sub(from.runnable),
-            util: self.util.wrapping_sub(from.util),
+            running: change(self.running, from.running),
+            load: change(self.load, from.load),
+            runnable: change(self.runnable, from.runnable),
+            util: change(self.util, from.util),
         }
+    }
+}
+
+impl Sums {
+    /// Returns the figures of one CPU.
+    pub fn of(c: &CpuState) -> Sums {
+        Figures::of(c).since(&Figures::default())
     }
 
     fn add(&mut self, change: &Sums) {
@@ -46,6 +63,15 @@ impl Sums {
         self.load = self.load.wrapping_add(change.load);
         self.runnable = self.runnable.wrapping_add(change.runnable);
         self.util = self.util.wrapping_add(change.util);
+    }
+}
+
+impl std::iter::Sum for Sums {
+    fn sum<I: Iterator<Item = Sums>>(all: I) -> Sums {
+        all.fold(Sums::default(), |mut total, one| {
+            total.add(&one);
+            total
+        })
     }
 }
 
@@ -164,11 +190,11 @@ pub(crate) struct Shape {
     pub weight: u32,
 }
 
-/// The changing part of a group of several CPUs.
+/// The changing part of a group of several CPUs, as of the last [`Groups::catch_up`].
 #[derive(Debug)]
 struct Tally {
     sums: Sums,
-    /// The number of idle CPUs, as of the last [`Groups::see_idle`].
+    /// The number of idle CPUs.
     idle: u32,
     weight: u32,
     capacity: Capacity,
@@ -198,6 +224,10 @@ pub(crate) struct Groups {
     fully_busy_first: bool,
     /// The idle CPUs that the tallies have counted, in words of 64 bits.
     idle: Vec<u64>,
+    /// The figures of each CPU that the tallies have counted.
+    counted: Vec<Figures>,
+    /// The CPUs whose figures may have changed since, in words of 64 bits.
+    stale: Vec<u64>,
     /// The working memory of a search: the orders of a domain's groups.
     found: Vec<Order>,
 }
@@ -258,40 +288,64 @@ impl Groups {
             starts,
             fully_busy_first: rules.fully_busy_first,
             idle: vec![0; topology.nr_cpus().div_ceil(64)],
+            counted: vec![Figures::default(); topology.nr_cpus()],
+            stale: vec![0; topology.nr_cpus().div_ceil(64)],
             found: Vec::new(),
         }
     }
 
-    /// Updates the sums after the figures of `cpu` have changed from `from` to `to`.
+    /// Notes that the figures of `cpu` may have changed.
     #[inline]
-    pub fn change(&mut self, cpu: usize, from: &Sums, to: &Sums) {
-        let (start, end) = (self.starts[cpu] as usize, self.starts[cpu + 1] as usize);
-        let change = to.since(from);
-        for &index in &self.member_of[start..end] {
-            self.tallies[index as usize].sums.add(&change);
-            self.orders[index as usize] = UNKNOWN;
-        }
+    pub fn change(&mut self, cpu: usize) {
+        self.stale[cpu / 64] |= 1 << (cpu % 64);
     }
 
-    /// Updates the numbers of idle CPUs for groups within these words of the machine's idle CPUs,
-    /// of which `now` has all. Few CPUs change between two passes; counting the bits of every group
-    /// in each pass was a sixth of a run at 4096 CPUs.
-    pub fn see_idle(&mut self, words: std::ops::Range<usize>, now: &[u64]) {
-        let pairs = self.idle[words.clone()].iter_mut().zip(&now[words.clone()]);
-        for (i, (seen, &now)) in words.zip(pairs) {
-            let mut changed = *seen ^ now;
-            *seen = now;
+    /// Returns the figures of `cpu` that the tallies have counted.
+    pub fn counted(&self, cpu: usize) -> Sums {
+        self.counted[cpu].since(&Figures::default())
+    }
+
+    /// Returns whether the figures of `cpu` may have changed since they were counted.
+    pub fn is_stale(&self, cpu: usize) -> bool {
+        self.stale[cpu / 64] >> (cpu % 64) & 1 != 0
+    }
+
+    /// Updates the tallies of groups within these words of the machine's CPUs, whose figures are `cpus`;
+    /// `idle` has all idle ones. Few CPUs change between two passes; counting the bits of every group
+    /// in each pass was a sixth of a run at 4096 CPUs, and adding up the figures whenever a queue changed
+    /// a twentieth of one at 64.
+    pub fn catch_up(&mut self, words: std::ops::Range<usize>, idle: &[u64], cpus: &[CpuState]) {
+        for i in words {
+            let mut changed = self.idle[i] ^ idle[i];
+            self.idle[i] = idle[i];
+            let mut stale = std::mem::take(&mut self.stale[i]);
+            while stale != 0 {
+                let cpu = i * 64 + stale.trailing_zeros() as usize;
+                stale &= stale - 1;
+                let now = Figures::of(&cpus[cpu]);
+                let before = std::mem::replace(&mut self.counted[cpu], now);
+                if now != before {
+                    let change = now.since(&before);
+                    self.tell(cpu, |tally| tally.sums.add(&change));
+                }
+            }
             while changed != 0 {
                 let bit = changed.trailing_zeros() as usize;
                 changed &= changed - 1;
-                let (cpu, more) = (i * 64 + bit, (now >> bit & 1) as u32);
-                let (start, end) = (self.starts[cpu] as usize, self.starts[cpu + 1] as usize);
-                for &index in &self.member_of[start..end] {
-                    let idle = &mut self.tallies[index as usize].idle;
-                    *idle = idle.wrapping_add(more.wrapping_mul(2).wrapping_sub(1));
-                    self.orders[index as usize] = UNKNOWN;
-                }
+                let more = (idle[i] >> bit & 1) as u32;
+                let change = more.wrapping_mul(2).wrapping_sub(1);
+                self.tell(i * 64 + bit, |t| t.idle = t.idle.wrapping_add(change));
             }
+        }
+    }
+
+    /// Changes the tallies of the groups that `cpu` is in, whose orders are unknown from then on.
+    #[inline(always)]
+    fn tell(&mut self, cpu: usize, change: impl Fn(&mut Tally)) {
+        let (start, end) = (self.starts[cpu] as usize, self.starts[cpu + 1] as usize);
+        for &index in &self.member_of[start..end] {
+            change(&mut self.tallies[index as usize]);
+            self.orders[index as usize] = UNKNOWN;
         }
     }
 
@@ -335,17 +389,13 @@ impl Groups {
 
     /// Returns the total of the sums of a domain's groups.
     pub fn total(&self, domain: usize, cpus: &[CpuState]) -> Sums {
-        let mut total = Sums::default();
-        self.rings[domain]
-            .shapes
-            .iter()
-            .for_each(|shape| total.add(&self.sums(shape, cpus)));
-        total
+        let shapes = self.rings[domain].shapes.iter();
+        shapes.map(|shape| self.sums(shape, cpus)).sum()
     }
 
     /// Returns the busiest group of a domain but the local one, if any has a task. The search goes
     /// round the ring from the local one, so that ties fall on different groups from different
-    /// places. The caller has called [`Groups::see_idle`].
+    /// places. The caller has called [`Groups::catch_up`].
     ///
     /// There are more such searches than wake-ups, and at the top of a machine of 4096 CPUs each is
     /// over 64 groups of which few have changed since the last search: comparing all their figures
@@ -391,7 +441,7 @@ impl Groups {
         }
     }
 
-    /// Returns a group's sums.
+    /// Returns a group's sums, as of the last [`Groups::catch_up`].
     #[inline]
     pub fn sums(&self, shape: &Shape, cpus: &[CpuState]) -> Sums {
         match shape.weight {
@@ -400,7 +450,7 @@ impl Groups {
         }
     }
 
-    /// Returns the number of a group's CPUs that are idle, as of the last [`Groups::see_idle`].
+    /// Returns the number of a group's CPUs that are idle, as of the last [`Groups::catch_up`].
     #[inline]
     pub fn idle(&self, shape: &Shape) -> u32 {
         let index = shape.index as usize;
@@ -464,17 +514,16 @@ mod tests {
         ];
         for step in 0..20_000 {
             let cpu = (rng.next_u64() % 64) as usize;
-            let before = Sums::of(&cpus[cpu]);
             let nr_running = (rng.next_u64() % 4) as u32;
             cpus[cpu].nr_running = nr_running;
             cpus[cpu].load = 512 * nr_running + (rng.next_u64() % 2) as u32;
             cpus[cpu].runnable = 640 * nr_running;
             cpus[cpu].util = 1024.min(520 * nr_running);
-            groups.change(cpu, &before, &Sums::of(&cpus[cpu]));
+            groups.change(cpu);
             let idle = (0..64)
                 .map(|c| u64::from(cpus[c].nr_running == 0) << c)
                 .sum();
-            groups.see_idle(0..1, &[idle]);
+            groups.catch_up(0..1, &[idle], &cpus);
             let number = (rng.next_u64() % topology.nr_domains() as u64) as usize;
             let local = (rng.next_u64() % groups.of_domain(number).len() as u64) as usize;
             for shape in groups.of_domain(number) {
