@@ -145,7 +145,8 @@ impl Sched<'_> {
 
     /// Returns the time that a pass over a domain takes, in nanoseconds.
     fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
-        self.costs.balance_ns(self.balance.cpus[cpu].domains[i].weight)
+        self.costs
+            .balance_ns(self.balance.cpus[cpu].domains[i].weight)
     }
 
     /// Notes that a domain is balanced: the next pass may come later.

@@ -71,9 +71,10 @@ impl Sched<'_> {
             busiest = self.group(&shapes[wanted], yardstick);
             busiest.business = busiest.business.max(Business::Wanted);
         }
-        // A local group with CPUs to spare is not compared with the mean.
+        // A local group with CPUs to spare is not compared with the mean, nor one that is busier.
         let mean = match local.business {
             Business::HasSpare => 0,
+            business if business > busiest.business => 0,
             _ => {
                 let total = self.balance.groups.total(number, self.host.cpus());
                 let groups = &self.balance.groups;

@@ -208,6 +208,8 @@ struct Tally {
 struct Ring {
     shapes: Vec<Shape>,
     yardstick: Yardstick,
+    /// The index of the first group's tally, if each further group has the next one.
+    first: Option<usize>,
 }
 
 /// The groups of all domains with their sums.
@@ -270,8 +272,14 @@ impl Groups {
                 counts_waiting: rules.counts_waiting,
             };
             let shapes = (0..domain.groups()).map(|g| shape(domain.group(g), yardstick));
+            let shapes: Vec<Shape> = shapes.collect();
+            let first = shapes.first().map(|shape| shape.index as usize);
+            let in_order = |(at, shape): (usize, &Shape)| {
+                shape.weight > 1 && Some(shape.index as usize - at) == first
+            };
             Ring {
-                shapes: shapes.collect(),
+                first: first.filter(|_| shapes.iter().enumerate().all(in_order)),
+                shapes,
                 yardstick,
             }
         });
@@ -316,37 +324,43 @@ impl Groups {
     /// a twentieth of one at 64.
     pub fn catch_up(&mut self, words: std::ops::Range<usize>, idle: &[u64], cpus: &[CpuState]) {
         for i in words {
-            let mut changed = self.idle[i] ^ idle[i];
-            self.idle[i] = idle[i];
-            let mut stale = std::mem::take(&mut self.stale[i]);
-            while stale != 0 {
-                let cpu = i * 64 + stale.trailing_zeros() as usize;
-                stale &= stale - 1;
-                let now = Figures::of(&cpus[cpu]);
-                let before = std::mem::replace(&mut self.counted[cpu], now);
-                if now != before {
-                    let change = now.since(&before);
-                    self.tell(cpu, |tally| tally.sums.add(&change));
-                }
-            }
-            while changed != 0 {
-                let bit = changed.trailing_zeros() as usize;
-                changed &= changed - 1;
-                let more = (idle[i] >> bit & 1) as u32;
-                let change = more.wrapping_mul(2).wrapping_sub(1);
-                self.tell(i * 64 + bit, |t| t.idle = t.idle.wrapping_add(change));
+            let stale = std::mem::take(&mut self.stale[i]);
+            let changed = std::mem::replace(&mut self.idle[i], idle[i]) ^ idle[i];
+            let mut left = stale | changed;
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                self.count(i * 64 + bit, changed >> bit & 1 != 0, cpus);
             }
         }
     }
 
-    /// Changes the tallies of the groups that `cpu` is in, whose orders are unknown from then on.
+    /// Adds up the change of the figures of `cpu`, which has become idle or busy if it `turned`.
     #[inline(always)]
-    fn tell(&mut self, cpu: usize, change: impl Fn(&mut Tally)) {
+    fn count(&mut self, cpu: usize, turned: bool, cpus: &[CpuState]) {
+        let now = Figures::of(&cpus[cpu]);
+        let before = std::mem::replace(&mut self.counted[cpu], now);
+        if now == before && !turned {
+            return;
+        }
+        let change = now.since(&before);
+        let more = match (turned, self.is_idle(cpu)) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => u32::MAX,
+        };
         let (start, end) = (self.starts[cpu] as usize, self.starts[cpu + 1] as usize);
         for &index in &self.member_of[start..end] {
-            change(&mut self.tallies[index as usize]);
+            let tally = &mut self.tallies[index as usize];
+            tally.sums.add(&change);
+            tally.idle = tally.idle.wrapping_add(more);
             self.orders[index as usize] = UNKNOWN;
         }
+    }
+
+    #[inline]
+    fn is_idle(&self, cpu: usize) -> bool {
+        self.idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
 
     /// Returns the groups of a domain.
@@ -404,41 +418,31 @@ impl Groups {
         let Ring {
             shapes, yardstick, ..
         } = &self.rings[domain];
-        self.found.clear();
-        self.found.resize(shapes.len(), EMPTY);
-        for (found, shape) in self.found.iter_mut().zip(shapes) {
-            let index = shape.index as usize;
-            if shape.weight == 1 {
-                let idle = (self.idle[index / 64] >> (index % 64) & 1) as u32;
-                let (sums, capacity) = (Sums::of(&cpus[index]), cpus[index].capacity.into());
-                *found = order(1, capacity, &sums, idle, *yardstick);
-                continue;
-            }
-            let known = &mut self.orders[index];
-            if *known == UNKNOWN {
+        let known = |index: usize, orders: &mut [Order]| {
+            if orders[index] == UNKNOWN {
                 let t = &self.tallies[index];
-                *known = order(t.weight, t.capacity.sum, &t.sums, t.idle, t.yardstick);
+                orders[index] = order(t.weight, t.capacity.sum, &t.sums, t.idle, t.yardstick);
             }
-            *found = *known;
+            orders[index]
+        };
+        if let Some(first) = self.rings[domain].first {
+            let tallies = first..first + shapes.len();
+            tallies.clone().for_each(|index| {
+                known(index, &mut self.orders);
+            });
+            return first_of_most(&self.orders[tallies], local, self.fully_busy_first);
         }
-        // The first loop finds the highest order, and the second its place: both are plain loops,
-        // whose branches can be predicted.
-        self.found[local] = EMPTY;
-        let most = *self.found.iter().max()?;
-        let (before, after) = self.found.split_at(local);
-        let is = |&order: &Order| order == most;
-        let in_after = |at: usize| at + local;
-        match most {
-            EMPTY => None,
-            FULLY_BUSY if !self.fully_busy_first => {
-                let first = before.iter().rposition(is);
-                first.or_else(|| after.iter().rposition(is).map(in_after))
+        self.found.clear();
+        self.found.extend(shapes.iter().map(|shape| {
+            let index = shape.index as usize;
+            if shape.weight > 1 {
+                return known(index, &mut self.orders);
             }
-            _ => {
-                let first = after.iter().position(is).map(in_after);
-                first.or_else(|| before.iter().position(is))
-            }
-        }
+            let idle = (self.idle[index / 64] >> (index % 64) & 1) as u32;
+            let (sums, capacity) = (Sums::of(&cpus[index]), cpus[index].capacity.into());
+            order(1, capacity, &sums, idle, *yardstick)
+        }));
+        first_of_most(&self.found, local, self.fully_busy_first)
     }
 
     /// Returns a group's sums, as of the last [`Groups::catch_up`].
@@ -455,8 +459,33 @@ impl Groups {
     pub fn idle(&self, shape: &Shape) -> u32 {
         let index = shape.index as usize;
         match shape.weight {
-            1 => (self.idle[index / 64] >> (index % 64) & 1) as u32,
+            1 => self.is_idle(index).into(),
             _ => self.tallies[index].idle,
+        }
+    }
+}
+
+/// Returns the place of the highest order but the one at `local`, the first round the ring from there,
+/// unless no group has a task. Of fully busy groups it is the last, unless `fully_busy_first`.
+fn first_of_most(orders: &[Order], local: usize, fully_busy_first: bool) -> Option<usize> {
+    // The first loop finds the highest order, and the second its place: both are plain loops,
+    // whose branches can be predicted.
+    let (before, after) = (&orders[..local], &orders[local + 1..]);
+    let most = before
+        .iter()
+        .chain(after)
+        .fold(EMPTY, |most, &order| most.max(order));
+    let is = |&order: &Order| order == most;
+    let in_after = |at: usize| at + local + 1;
+    match most {
+        EMPTY => None,
+        FULLY_BUSY if !fully_busy_first => {
+            let first = before.iter().rposition(is);
+            first.or_else(|| after.iter().rposition(is).map(in_after))
+        }
+        _ => {
+            let first = after.iter().position(is).map(in_after);
+            first.or_else(|| before.iter().position(is))
         }
     }
 }

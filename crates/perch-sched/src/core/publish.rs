@@ -10,13 +10,17 @@ impl Sched<'_> {
         self.tell_groups();
         let shown = self.rq.shown(cpu);
         let state = self.host.cpu_mut(cpu);
-        state.nr_running = shown.nr_running;
         state.nr_delayed = shown.fair.nr_delayed;
-        state.load = shown.fair.load;
-        state.runnable = shown.fair.runnable;
-        state.util = shown.fair.util;
         state.curr_load = shown.curr_load;
-        self.balance.follow(cpu, shown.nr_running);
+        let (fair, nr_running) = (&shown.fair, shown.nr_running);
+        let before = (state.nr_running, state.load, state.runnable, state.util);
+        if before != (nr_running, fair.load, fair.runnable, fair.util) {
+            state.nr_running = nr_running;
+            state.load = fair.load;
+            state.runnable = fair.runnable;
+            state.util = fair.util;
+            self.balance.follow(cpu, nr_running);
+        }
         if self.caches.reserves() {
             self.sum_util(cpu);
         }
