@@ -23,6 +23,11 @@ impl Sched<'_> {
         );
         let crowded = self.balance.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
         hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
+        let fair = self.balance.fair[cpu / 64] >> (cpu % 64) & 1 != 0;
+        hold!(
+            fair || self.rq.nr_runnable_fair(cpu) == 0,
+            "a runnable fair task that no pass would find"
+        );
         hold!(
             // Nobody reads the flag where the balancer does not run.
             !crowded || self.is_overloaded() || self.rq.has_ext(),

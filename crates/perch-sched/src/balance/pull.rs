@@ -63,7 +63,7 @@ impl Sched<'_> {
                 movable = true;
                 break Some(source);
             }
-            self.balance.scratch.pinned.push(source);
+            self.balance.scratch.pinned.add(source);
         };
         let Some(source) = source else {
             return Pass::Balanced;

@@ -23,6 +23,9 @@ pub(crate) struct BalanceState {
     pub(super) scratch: Scratch,
     /// The crowded CPUs, which have more than one task, in words of 64 bits.
     pub(super) crowded: Vec<u64>,
+    /// The CPUs that may have a runnable fair task, in words of 64 bits; all of them while no task is of
+    /// the real-time class.
+    pub(super) fair: Vec<u64>,
     /// The largest capacity of a CPU.
     pub(super) largest: u32,
     /// By the number of a group's set, the time until which newidle passes leave the group's capacity
@@ -40,7 +43,38 @@ pub(crate) struct Scratch {
     /// LLCs with a busy CPU.
     pub(super) busy: Vec<bool>,
     /// The queues of the busiest group from which no task may come.
-    pub(super) pinned: Vec<usize>,
+    pub(super) pinned: Pinned,
+}
+
+/// The queues from which no task may come, as far as a pass has found.
+#[derive(Debug, Default)]
+pub(super) struct Pinned {
+    /// The CPUs, in words of 64 bits.
+    words: Vec<u64>,
+    /// The same CPUs, one by one.
+    cpus: Vec<usize>,
+}
+
+impl Pinned {
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.cpus.is_empty()
+    }
+
+    /// Returns those among the CPUs of a word.
+    pub fn word(&self, number: usize) -> u64 {
+        self.words[number]
+    }
+
+    pub fn add(&mut self, cpu: usize) {
+        put(&mut self.words, cpu, true);
+        self.cpus.push(cpu);
+    }
+
+    pub fn clear(&mut self) {
+        let words = &mut self.words;
+        self.cpus.drain(..).for_each(|cpu| put(words, cpu, false));
+    }
 }
 
 impl BalanceState {
@@ -53,8 +87,15 @@ impl BalanceState {
             cpus: (0..cpus).map(state).collect(),
             random,
             groups: Groups::new(topology, rules),
-            scratch: Scratch::default(),
+            scratch: Scratch {
+                pinned: Pinned {
+                    words: vec![0; cpus.div_ceil(64)],
+                    cpus: Vec::new(),
+                },
+                ..Scratch::default()
+            },
             crowded: vec![0; cpus.div_ceil(64)],
+            fair: vec![!0; cpus.div_ceil(64)],
             largest: (0..cpus).map(|c| topology.capacity(c)).max().unwrap_or(0),
             capacity_next_ns: vec![0; topology.nr_sets()],
             decay_next_ns: 0,
@@ -67,11 +108,22 @@ impl BalanceState {
     #[inline(always)]
     pub fn follow(&mut self, cpu: usize, nr: u32) {
         self.groups.change(cpu);
-        let (word, bit) = (cpu / 64, 1 << (cpu % 64));
-        if nr > 1 {
-            self.crowded[word] |= bit;
-        } else {
-            self.crowded[word] &= !bit;
-        }
+        put(&mut self.crowded, cpu, nr > 1);
+    }
+
+    /// Notes whether `cpu` has a runnable fair task.
+    pub fn note_fair(&mut self, cpu: usize, any: bool) {
+        put(&mut self.fair, cpu, any);
+    }
+}
+
+/// Sets whether `cpu` is among the CPUs of these words.
+#[inline(always)]
+fn put(words: &mut [u64], cpu: usize, is: bool) {
+    let (word, bit) = (&mut words[cpu / 64], 1 << (cpu % 64));
+    if is {
+        *word |= bit;
+    } else {
+        *word &= !bit;
     }
 }

@@ -175,14 +175,17 @@ impl Sched<'_> {
         let util_of_many = self.balance.rules.util_of_many;
         let mut best: Option<(usize, u64, u64)> = None;
         let crowded = &self.balance.crowded[group.first_word()..];
-        let words = group.words().iter().zip(crowded);
-        let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
-        for (number, mut left) in (group.first_word()..).zip(words) {
+        let fair = &self.balance.fair[group.first_word()..];
+        let words = group.words().iter().zip(crowded).zip(fair);
+        let words = words.map(|((&g, &c), &f)| if only_crowded { g & c & f } else { g & f });
+        let pinned = &self.balance.scratch.pinned;
+        for (number, word) in (group.first_word()..).zip(words) {
+            let mut left = word & !pinned.word(number);
             while left != 0 {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let running = self.rq.nr_runnable_fair(c);
-                if running == 0 || self.balance.scratch.pinned.contains(&c) {
+                if running == 0 {
                     continue;
                 }
                 if unequal && self.is_better_off(c, cpu) {

@@ -10,6 +10,9 @@ use crate::id::TaskId;
 pub(crate) enum Effect {
     /// The CPU that executes the operation accesses a contended line.
     Line(Symbol, Field, Access),
+    /// That CPU, which looks for CPUs of a lower priority, reads the counters of the levels of cpupri
+    /// from this one to that, one after the other.
+    Levels(u8, u8),
     /// A queue has got a second task: the CPU that executes the operation reads the root domain's
     /// flag of overload in this function, and sets it if need be.
     Crowded(Symbol),

@@ -36,6 +36,22 @@ impl Sched<'_> {
             return;
         };
         let took_ns = lines.access(&self.costs, self.rq.now(), cpu, symbol, field, access);
+        self.wait_for_lines(cpu, took_ns);
+    }
+
+    /// `cpu` looks for CPUs of a lower priority, and reads the counters of the levels of cpupri from
+    /// `first` to `last`.
+    #[inline(never)]
+    pub(super) fn use_levels(&mut self, cpu: usize, first: u8, last: u8) {
+        self.end_streak(cpu);
+        let Some(lines) = &mut self.lines.lines else {
+            return;
+        };
+        let took_ns = lines.load_levels(&self.costs, self.rq.now(), cpu, first, last);
+        self.wait_for_lines(cpu, took_ns);
+    }
+
+    fn wait_for_lines(&mut self, cpu: usize, took_ns: u64) {
         let c = &mut self.cpus[cpu];
         c.lines.ns += took_ns;
         c.lines.since_ns = self.rq.now();

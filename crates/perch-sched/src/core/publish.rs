@@ -21,6 +21,10 @@ impl Sched<'_> {
             state.util = fair.util;
             self.balance.follow(cpu, nr_running);
         }
+        if self.rq.has_rt() {
+            let any = shown.fair.nr > shown.fair.nr_delayed;
+            self.balance.note_fair(cpu, any);
+        }
         if self.caches.reserves() {
             self.sum_util(cpu);
         }

@@ -145,6 +145,7 @@ impl Sched<'_> {
             let here = self.acting;
             match effect {
                 Effect::Line(symbol, field, access) => self.line(here, symbol, field, access),
+                Effect::Levels(first, last) => self.use_levels(here, first, last),
                 Effect::Crowded(symbol) => self.set_overload(here, symbol, true),
                 Effect::Overloaded(cpu) => self.happened(Observed::RtOverloaded { cpu }),
                 Effect::Looked(cpu, loads) => self.happened(Observed::RtLooked { cpu, loads }),

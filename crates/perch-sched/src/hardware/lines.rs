@@ -31,8 +31,8 @@ use perch_policy::Layout;
 
 use super::Costs;
 use super::c2c::{C2c, Row};
-use place::Map;
 pub use place::{Access, Field, Layouts, Symbol};
+use place::{LEVELS, Map};
 
 /// Stands for no CPU.
 const NONE: u32 = u32::MAX;
@@ -123,6 +123,9 @@ pub struct Lines {
     llcs: Vec<Box<[u64]>>,
     /// The counts, by field and symbol.
     rows: Vec<Row>,
+    /// The loads of cpupri's counters that found their line in the CPU's own cache in no time worth a
+    /// sample, and that `rows` has not: by level, how many more than at the level below.
+    swept: [u64; LEVELS + 1],
     /// The CPU and the moment of the last access, and the time that it took together with those
     /// just before it: accesses of one event follow one another.
     last: (u32, u64, u64),
@@ -168,6 +171,7 @@ impl Lines {
             of: machine.cpus.iter().map(|c| (c.node, c.llc)).collect(),
             llcs,
             rows: vec![Row::default(); map.nr_fields() * Symbol::ALL.len()],
+            swept: [0; LEVELS + 1],
             map,
             last: (NONE, 0, 0),
             now_ns: 0,
@@ -190,7 +194,7 @@ impl Lines {
     ) -> u64 {
         let spent_ns = self.spent_ns(cpu, now_ns);
         self.now_ns = now_ns;
-        let row = self.map.field(field) * Symbol::ALL.len() + symbol as usize;
+        let row = self.row(symbol, field);
         let mut took_ns = 0;
         for line in self.map.lines(field, access, cpu) {
             let at_ns = now_ns + spent_ns + took_ns;
@@ -201,6 +205,57 @@ impl Lines {
         }
         self.last = (cpu as u32, now_ns, spent_ns + took_ns);
         took_ns
+    }
+
+    /// A CPU reads the counters of cpupri's levels from `first` to `last`, one after the other, as by as
+    /// many calls of [`Lines::access`]. A search reads up to 99 of them, four to a line: nearly all are in
+    /// the CPU's own cache.
+    ///
+    /// # Panics
+    /// There is no such level.
+    pub fn load_levels(
+        &mut self,
+        costs: &Costs,
+        now_ns: u64,
+        cpu: usize,
+        first: u8,
+        last: u8,
+    ) -> u64 {
+        let spent_ns = self.spent_ns(cpu, now_ns);
+        self.now_ns = now_ns;
+        let hit_ns = u64::from(self.figures.hit_ns);
+        let (mut took_ns, mut level) = (0, first);
+        while level <= last {
+            let field = Field::CpupriCount(level);
+            let line = self.map.lines(field, Access::Load, cpu).start;
+            if has(&self.lines[line].sharers, cpu) && !self.is_sampled(hit_ns) {
+                let end = Map::last_level(line).min(last);
+                let levels = end + 1 - level;
+                took_ns += hit_ns * u64::from(levels);
+                let [begin, end] = [level, end + 1].map(usize::from);
+                self.swept[begin] = self.swept[begin].wrapping_add(1);
+                self.swept[end] = self.swept[end].wrapping_sub(1);
+                level += levels;
+            } else {
+                let row = self.row(Symbol::CpupriFind, field);
+                took_ns += self.load(costs, now_ns + spent_ns + took_ns, cpu, line, row);
+                level += 1;
+            }
+        }
+        self.last = (cpu as u32, now_ns, spent_ns + took_ns);
+        took_ns
+    }
+
+    /// Returns the place of the counts of a symbol's accesses to a field.
+    #[inline]
+    fn row(&self, symbol: Symbol, field: Field) -> usize {
+        self.map.field(field) * Symbol::ALL.len() + symbol as usize
+    }
+
+    /// Returns whether `perf` samples a load that takes `ns` nanoseconds.
+    #[inline]
+    fn is_sampled(&self, ns: u64) -> bool {
+        ns * u64::from(self.frequency_mhz) >= LEAST_CYCLES * 1000
     }
 
     /// Returns for how many nanoseconds `cpu` waits for the lines that it accessed at this very
@@ -215,12 +270,18 @@ impl Lines {
     /// Sets the counts back; the lines stay where they are.
     pub fn start_counting(&mut self) {
         self.rows.fill(Row::default());
+        self.swept.fill(0);
     }
 
     /// Returns the counts.
     pub fn counted(&self) -> C2c {
         let nr = Symbol::ALL.len();
-        let rows = self.rows.iter().enumerate();
+        let (mut all, mut loads) = (self.rows.clone(), 0u64);
+        for (level, more) in (0..).zip(&self.swept[..LEVELS]) {
+            loads = loads.wrapping_add(*more);
+            all[self.row(Symbol::CpupriFind, Field::CpupriCount(level))].loads += loads;
+        }
+        let rows = all.iter().enumerate();
         let met = rows.filter(|(_, row)| row.loads + row.stores > 0);
         let met = met.map(|(i, row)| (self.map.describe(i / nr), Symbol::ALL[i % nr], *row));
         C2c::new(self.frequency_mhz, met)
@@ -297,6 +358,7 @@ impl Lines {
     }
 
     fn count_load(&mut self, row: usize, source: Source, took_ns: u64) {
+        let sampled = self.is_sampled(took_ns);
         let r = &mut self.rows[row];
         r.loads += 1;
         match source {
@@ -304,7 +366,7 @@ impl Lines {
             Source::Modified { remote: false } => r.local_hitm += 1,
             Source::Own | Source::Clean => {}
         }
-        if took_ns * u64::from(self.frequency_mhz) >= LEAST_CYCLES * 1000 {
+        if sampled {
             r.slow_loads += 1;
             r.slow_ns += took_ns;
             r.longest_ns = r.longest_ns.max(took_ns);

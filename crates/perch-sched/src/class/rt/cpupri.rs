@@ -45,7 +45,8 @@ impl CpuPri {
     }
 
     /// Returns the number of CPUs at `level`.
-    pub fn count(&self, level: u8) -> u32 {
+    #[cfg(test)]
+    fn count(&self, level: u8) -> u32 {
         self.counts[usize::from(level)]
     }
 
@@ -73,7 +74,7 @@ impl CpuPri {
     }
 
     /// Returns the levels below `priority` that have CPUs, the lowest first.
-    fn below(&self, priority: u8) -> impl Iterator<Item = u8> + use<> {
+    pub fn below(&self, priority: u8) -> impl Iterator<Item = u8> + use<> {
         let mut left = self.levels & ((1 << priority) - 1);
         std::iter::from_fn(move || {
             let level = left.trailing_zeros() as u8;

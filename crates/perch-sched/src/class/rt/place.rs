@@ -4,6 +4,7 @@
 use perch_policy::SetView;
 
 use crate::class::RunQueues;
+use crate::class::effect::Effect;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
 use crate::observe::RtStep;
@@ -57,11 +58,16 @@ impl RunQueues {
             return;
         }
         let last = found.unwrap_or(priority.saturating_sub(1));
-        for level in 0..=last {
-            self.line(Symbol::CpupriFind, Field::CpupriCount(level), Access::Load);
-            if self.rt_domain().cpupri.count(level) > 0 {
-                self.line(Symbol::CpupriFind, Field::CpupriMask(level), Access::Load);
-            }
+        let mut first = 0;
+        let (levels, effects) = (self.rt.as_ref().map(|rt| &rt.cpupri), &mut self.effects);
+        for level in levels.into_iter().flat_map(|levels| levels.below(last + 1)) {
+            effects.push(Effect::Levels(first, level));
+            let mask = Field::CpupriMask(level);
+            effects.push(Effect::Line(Symbol::CpupriFind, mask, Access::Load));
+            first = level + 1;
+        }
+        if first <= last {
+            effects.push(Effect::Levels(first, last));
         }
     }
 

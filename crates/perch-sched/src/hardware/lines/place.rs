@@ -159,7 +159,7 @@ struct Place {
 }
 
 /// The number of levels of cpupri.
-const LEVELS: usize = 101;
+pub(super) const LEVELS: usize = 101;
 /// The bytes of a line as these structures are laid out (`SMP_CACHE_BYTES` on x86-64).
 const LINE: u32 = 64;
 /// The number of lines of the root domain itself.
@@ -229,6 +229,13 @@ impl Map {
             }
             _ => first..first + 1,
         }
+    }
+
+    /// Returns the last level of cpupri whose counter lies on a line, which has at least one.
+    #[inline]
+    pub fn last_level(line: usize) -> u8 {
+        let end = (line as u32 + 1) * LINE - CPUPRI;
+        ((end - 1) / 16) as u8
     }
 
     /// Returns the name of a field's line, and the field's offset on it.
