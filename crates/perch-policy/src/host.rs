@@ -110,6 +110,11 @@ impl Host {
         &self.idle
     }
 
+    /// The CPUs that run SCHED_IDLE tasks and nothing else, by words of 64.
+    pub fn sched_idle_words(&self) -> &[u64] {
+        &self.sched_idle
+    }
+
     /// Sets whether the CPU is idle with no wake-up on its way to it.
     pub fn set_idle(&mut self, cpu: usize, idle: bool) {
         let bit = 1 << (cpu % 64);

@@ -5,7 +5,7 @@
 use perch_policy::{CpuMask, Host, Reason};
 
 use crate::format::Moment;
-use crate::moment::{Cpu, UNSEEN_ROWS};
+use crate::moment::UNSEEN_ROWS;
 
 /// The stake of a choice, as far as the recorder looked.
 #[derive(Clone, Copy, Debug)]
@@ -28,15 +28,26 @@ impl Stake {
         let near = [w.this_cpu, w.prev_cpu].map(|cpu| topology.llc(cpu as usize));
         let allowed = moment.affinity().unwrap_or(all);
         let was_seen = |cpu| {
-            everywhere
-                || topology
-                    .llc(cpu)
-                    .is_some_and(|llc| near.contains(&Some(llc)))
+            let llc = topology.llc(cpu);
+            llc.is_some_and(|llc| near.contains(&Some(llc)))
         };
-        let to_win = (allowed.iter().filter(|&cpu| host.is_idle(cpu))).any(was_seen);
+        let any_seen = |words: &[u64]| {
+            let both = allowed.words().iter().zip(words).map(|(a, b)| a & b);
+            both.enumerate().any(|(i, mut left)| {
+                if everywhere {
+                    return left != 0;
+                }
+                let mut bits = std::iter::from_fn(|| {
+                    let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+                    left &= left - 1;
+                    Some(i * 64 + bit)
+                });
+                bits.any(was_seen)
+            })
+        };
+        let to_win = any_seen(host.idle_words());
         // The search may also take a busy CPU that has only SCHED_IDLE tasks.
-        let yields = |&cpu: &usize| moment.cpus()[cpu][Cpu::SchedIdle] != 0;
-        let to_take = to_win || allowed.iter().filter(yields).any(was_seen);
+        let to_take = to_win || any_seen(host.sched_idle_words());
         // A waker whose CPU the wakee may not use leaves only the previous CPU.
         let one_aim = w.this_cpu == w.prev_cpu || !allowed.contains(w.this_cpu as usize);
         Stake {

@@ -27,7 +27,7 @@ pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
     /// Reads the next number; returns `None` when the bytes end in it, or it has more than 64 bits.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self) -> Option<u64> {
         let (&first, rest) = self.0.split_first()?;
         if first < 0x80 {
@@ -44,6 +44,7 @@ impl<'a> Bytes<'a> {
         self.take_long()
     }
 
+    #[inline(never)]
     fn take_long(&mut self) -> Option<u64> {
         let mut value = 0;
         for (i, &byte) in self.0.iter().enumerate().take(10) {
