@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Workers that take tasks from one list.
+//! Workers that take tasks from lists.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// A function that any of the workers calls after each simulation, with the number of simulations
@@ -11,98 +12,248 @@ pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// The number of results that may wait for an earlier one, for each worker.
 const AHEAD: usize = 16;
 
-/// The state that the workers share.
-struct Shared<T, E, K> {
+/// Lists of tasks for [`run_lists`]. The results of a list come back in its order, and decide
+/// whether the list goes on.
+pub(crate) trait Lists: Send {
+    /// What a worker needs to know of a task.
+    type Task;
+    /// The result of a task.
+    type Found: Send;
+    type Error: Send;
+
+    /// Returns the number of tasks that each list begins with.
+    fn lengths(&self) -> Vec<usize>;
+
+    /// Returns task `index` of those that a list got last.
+    fn task(&self, list: usize, index: usize) -> Self::Task;
+
+    /// Takes the result of task `index` of those that a list got last.
+    fn keep(&mut self, list: usize, index: usize, found: Self::Found) -> Result<(), Self::Error>;
+
+    /// Returns the number of further tasks of a list whose results are all kept; 0 ends the list.
+    fn further(&mut self, list: usize) -> usize;
+}
+
+/// The tasks that a list got last.
+struct List<T, E> {
+    total: usize,
     /// The next task that a worker takes.
     next: usize,
     /// The next result that is kept.
     due: usize,
-    /// The number of tasks that are done.
-    done: usize,
     /// Results that wait for an earlier one.
     early: BTreeMap<usize, Result<T, E>>,
-    keep: K,
-    error: Option<E>,
 }
 
-struct Pool<T, E, K> {
-    shared: Mutex<Shared<T, E, K>>,
+impl<T, E> List<T, E> {
+    fn new(total: usize) -> List<T, E> {
+        List {
+            total,
+            next: 0,
+            due: 0,
+            early: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the number of tasks that were taken and whose results are not kept yet.
+    fn outstanding(&self) -> usize {
+        self.next - self.due
+    }
+}
+
+/// The state that the workers share.
+struct Shared<'a, L: Lists> {
+    work: &'a mut L,
+    lists: Vec<List<L::Found, L::Error>>,
+    /// Workers take tasks of the lists before this one: it has failed, so those from it on can change
+    /// nothing any more.
+    open: usize,
+    /// The number of tasks that are done, and of those that are known.
+    done: usize,
+    known: usize,
+    /// The first failure of the first list that failed.
+    failure: Option<(usize, L::Error)>,
+}
+
+impl<L: Lists> Shared<'_, L> {
+    /// Returns the list whose task a worker takes next. A list none of whose tasks is taken already
+    /// needs no room for early results.
+    fn ready(&self, ahead: usize) -> Option<usize> {
+        let lists = &self.lists[..self.open];
+        let is_full = lists.iter().map(List::outstanding).sum::<usize>() >= ahead;
+        lists
+            .iter()
+            .position(|list| list.next < list.total && (!is_full || list.outstanding() == 0))
+    }
+
+    /// Returns true where nothing is left to take, now and later.
+    fn is_over(&self) -> bool {
+        let mut lists = self.lists[..self.open].iter();
+        lists.all(|list| list.due == list.total)
+    }
+
+    /// Keeps the results of a list that are due, and lets the list go on when all are kept.
+    fn settle(&mut self, at: usize) {
+        let failed =
+            |failure: &Option<(usize, _)>| matches!(failure, Some((list, _)) if *list <= at);
+        let list = &mut self.lists[at];
+        while !failed(&self.failure) {
+            let Some(result) = list.early.remove(&list.due) else {
+                break;
+            };
+            let kept = result.and_then(|found| self.work.keep(at, list.due, found));
+            list.due += 1;
+            if let Err(error) = kept {
+                self.open = self.open.min(at);
+                self.failure = Some((at, error));
+            }
+        }
+        if at < self.open && list.due == list.total {
+            let further = self.work.further(at);
+            self.known += further;
+            self.lists[at] = List::new(further);
+        }
+    }
+}
+
+struct Pool<'a, L: Lists> {
+    shared: Mutex<Shared<'a, L>>,
     moved: Condvar,
-    total: usize,
     ahead: usize,
 }
 
 /// Ends the pool if its worker panics, so that no other worker waits for the lost result.
-struct Fuse<'a, T, E, K>(&'a Pool<T, E, K>);
+struct Fuse<'a, 'b, L: Lists>(&'a Pool<'b, L>);
 
-impl<T, E, K> Drop for Fuse<'_, T, E, K> {
+impl<L: Lists> Drop for Fuse<'_, '_, L> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             if let Ok(mut shared) = self.0.shared.lock() {
-                shared.next = self.0.total;
+                shared.open = 0;
             }
             self.0.moved.notify_all();
         }
     }
 }
 
-impl<T, E, K: FnMut(usize, T) -> Result<(), E>> Pool<T, E, K> {
-    fn lock(&self) -> MutexGuard<'_, Shared<T, E, K>> {
+impl<'a, L: Lists> Pool<'a, L> {
+    fn lock(&self) -> MutexGuard<'_, Shared<'a, L>> {
         let lock = self.shared.lock();
         lock.expect("no worker panics while it holds the lock")
     }
 
-    /// Takes the next task; none when there is none left.
-    fn take(&self) -> Option<usize> {
-        let waits = |shared: &mut Shared<T, E, K>| {
-            shared.next < self.total && shared.next >= shared.due + self.ahead
-        };
+    /// Takes the next task, with its list and its number there; none when there is none left.
+    fn take(&self) -> Option<(usize, usize, L::Task)> {
+        let waits =
+            |shared: &mut Shared<L>| shared.ready(self.ahead).is_none() && !shared.is_over();
         let lock = self.moved.wait_while(self.lock(), waits);
         let mut shared = lock.expect("no worker panics while it holds the lock");
-        let index = shared.next;
-        (index < self.total).then(|| {
-            shared.next += 1;
-            index
-        })
+        let at = shared.ready(self.ahead)?;
+        let index = shared.lists[at].next;
+        shared.lists[at].next += 1;
+        Some((at, index, shared.work.task(at, index)))
     }
 
-    /// Hands over a result, and keeps all that are due. Returns the number of tasks that are done.
-    fn give(&self, index: usize, result: Result<T, E>) -> usize {
-        let mut lock = self.lock();
-        let shared = &mut *lock;
+    /// Hands over a result, and keeps all that are due. Returns the number of tasks that are done,
+    /// and of those that are known.
+    fn give(&self, at: usize, index: usize, result: Result<L::Found, L::Error>) -> (usize, usize) {
+        let mut shared = self.lock();
         if result.is_err() {
-            // No worker is given another task.
-            shared.next = self.total;
+            shared.open = shared.open.min(at);
         }
-        shared.early.insert(index, result);
         shared.done += 1;
-        while shared.error.is_none() {
-            let Some(result) = shared.early.remove(&shared.due) else {
-                break;
-            };
-            let kept = result.and_then(|found| (shared.keep)(shared.due, found));
-            shared.due += 1;
-            if let Err(error) = kept {
-                shared.next = self.total;
-                shared.error = Some(error);
-            }
+        // Earlier tasks of the list that failed first may fail too, and come before it.
+        if at <= shared.open {
+            shared.lists[at].early.insert(index, result);
+            shared.settle(at);
         }
         self.moved.notify_all();
-        shared.done
+        (shared.done, shared.known)
     }
 }
 
-/// Runs `task(i)` for every `i` in `0..total` on `jobs` threads, which take them in that order, and
-/// hands the results to `keep` in that order too, one at a time. A result that is early waits for
-/// those before it; a bounded number of them do, so memory does not depend on `total`.
+/// Runs the tasks of `work` on `jobs` threads, which take those of the first list first, each list's in
+/// its order, and those of the next lists while the first has none to give. The results of each list
+/// come back in its order, one at a time. A result that is early waits for those before it; a bounded
+/// number of them do, so memory does not depend on the number of tasks.
 ///
-/// A plain list serves better than a work-stealing pool: tasks take from milliseconds to seconds,
+/// Plain lists serve better than a work-stealing pool: tasks take from milliseconds to seconds,
 /// and the longest must start first or the last worker ends long after the others.
 ///
 /// # Errors
-/// Returns the first error in the order of the tasks, whether of the task or of `keep`. The number
-/// of jobs does not change this error, since a worker takes a task only after all before it were
-/// taken.
+/// Returns the first error in the order of the lists, in each in the order of its tasks, whether of
+/// the task or of `work`. The number of jobs does not change this error: after a failure the lists
+/// before it go on to their end, and those behind it stop.
+pub(crate) fn run_lists<L: Lists>(
+    work: &mut L,
+    jobs: usize,
+    progress: Progress,
+    task: impl Fn(&L::Task) -> Result<L::Found, L::Error> + Sync,
+) -> Result<(), L::Error> {
+    let lengths = work.lengths();
+    let pool = Pool {
+        shared: Mutex::new(Shared {
+            work,
+            open: lengths.len(),
+            done: 0,
+            known: lengths.iter().sum(),
+            lists: lengths.into_iter().map(List::new).collect(),
+            failure: None,
+        }),
+        moved: Condvar::new(),
+        ahead: AHEAD * jobs,
+    };
+    let worker = || {
+        let _fuse = Fuse(&pool);
+        while let Some((at, index, next)) = pool.take() {
+            let (done, known) = pool.give(at, index, task(&next));
+            progress(done, known);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(worker);
+        }
+        worker();
+    });
+    let shared = pool.shared.into_inner().expect("the workers are gone");
+    shared.failure.map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// One list that never goes on.
+struct Once<T, E, K> {
+    total: usize,
+    keep: K,
+    of: PhantomData<fn(T) -> E>,
+}
+
+impl<T: Send, E: Send, K: FnMut(usize, T) -> Result<(), E> + Send> Lists for Once<T, E, K> {
+    type Task = usize;
+    type Found = T;
+    type Error = E;
+
+    fn lengths(&self) -> Vec<usize> {
+        vec![self.total]
+    }
+
+    fn task(&self, _list: usize, index: usize) -> usize {
+        index
+    }
+
+    fn keep(&mut self, _list: usize, index: usize, found: T) -> Result<(), E> {
+        (self.keep)(index, found)
+    }
+
+    fn further(&mut self, _list: usize) -> usize {
+        0
+    }
+}
+
+/// Runs `task(i)` for every `i` in `0..total` as [`run_lists`] runs a single list, and hands the
+/// results to `keep`.
+///
+/// # Errors
+/// Returns the first error in the order of the tasks, whether of the task or of `keep`.
 pub(crate) fn run<T: Send, E: Send>(
     total: usize,
     jobs: usize,
@@ -110,35 +261,12 @@ pub(crate) fn run<T: Send, E: Send>(
     task: impl Fn(usize) -> Result<T, E> + Sync,
     keep: impl FnMut(usize, T) -> Result<(), E> + Send,
 ) -> Result<(), E> {
-    let workers = jobs.min(total);
-    let pool = Pool {
-        shared: Mutex::new(Shared {
-            next: 0,
-            due: 0,
-            done: 0,
-            early: BTreeMap::new(),
-            keep,
-            error: None,
-        }),
-        moved: Condvar::new(),
+    let mut work = Once {
         total,
-        ahead: AHEAD * workers,
+        keep,
+        of: PhantomData,
     };
-    let worker = || {
-        let _fuse = Fuse(&pool);
-        while let Some(index) = pool.take() {
-            let done = pool.give(index, task(index));
-            progress(done, total);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(worker);
-        }
-        worker();
-    });
-    let shared = pool.shared.into_inner().expect("the workers are gone");
-    shared.error.map_or(Ok(()), Err)
+    run_lists(&mut work, jobs.min(total), progress, |&index| task(index))
 }
 
 #[cfg(test)]
@@ -177,6 +305,129 @@ mod tests {
         let mut seen = seen.into_inner().unwrap();
         seen.sort_unstable();
         assert_eq!(seen, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
+    }
+
+    /// Lists whose tasks are numbers; a list gets its further tasks when the earlier ones are kept.
+    struct Growing {
+        /// The numbers of tasks that each list gets, one after the other.
+        rounds: Vec<Vec<usize>>,
+        round: Vec<usize>,
+        kept: Vec<Vec<(usize, usize)>>,
+        /// The task, by list, round and number, whose result is refused.
+        refused: Option<(usize, usize, usize)>,
+    }
+
+    impl Growing {
+        fn new(rounds: &[&[usize]]) -> Growing {
+            Growing {
+                rounds: rounds.iter().map(|rounds| rounds.to_vec()).collect(),
+                round: vec![0; rounds.len()],
+                kept: vec![Vec::new(); rounds.len()],
+                refused: None,
+            }
+        }
+    }
+
+    type Place = (usize, usize, usize);
+
+    impl Lists for Growing {
+        type Task = Place;
+        type Found = Place;
+        type Error = Place;
+
+        fn lengths(&self) -> Vec<usize> {
+            self.rounds.iter().map(|rounds| rounds[0]).collect()
+        }
+
+        fn task(&self, list: usize, index: usize) -> Place {
+            (list, self.round[list], index)
+        }
+
+        fn keep(&mut self, list: usize, index: usize, found: Place) -> Result<(), Place> {
+            assert_eq!(found, (list, self.round[list], index));
+            self.kept[list].push((found.1, index));
+            if self.refused == Some(found) {
+                return Err(found);
+            }
+            Ok(())
+        }
+
+        fn further(&mut self, list: usize) -> usize {
+            self.round[list] += 1;
+            let next = self.rounds[list].get(self.round[list]);
+            next.copied().unwrap_or(0)
+        }
+    }
+
+    #[test]
+    fn lists_go_on_and_keep_their_own_order_whatever_the_jobs() {
+        let rounds: [&[usize]; 4] = [&[3, 3, 6], &[40], &[1, 1, 1, 1], &[5, 0]];
+        let all: usize = rounds.iter().copied().flatten().sum();
+        for jobs in [1, 2, 7] {
+            let mut lists = Growing::new(&rounds);
+            let seen = Mutex::new(Vec::new());
+            let note = |done, known| seen.lock().unwrap().push((done, known));
+            run_lists(&mut lists, jobs, &note, |&place| Ok(place)).unwrap();
+            for (kept, rounds) in lists.kept.iter().zip(rounds) {
+                let each = (0..).zip(rounds);
+                let expected = each.flat_map(|(round, n)| (0..*n).map(move |index| (round, index)));
+                assert_eq!(*kept, expected.collect::<Vec<_>>());
+            }
+            assert_eq!(
+                seen.into_inner().unwrap().into_iter().max(),
+                Some((all, all))
+            );
+        }
+    }
+
+    /// The error is that of one worker, which takes list after list: neither a list behind it nor a
+    /// later task that fails sooner replaces it.
+    #[test]
+    fn the_first_failure_in_the_order_of_lists_is_reported_whatever_the_jobs() {
+        let rounds: [&[usize]; 4] = [&[4, 4], &[4, 4], &[4], &[4]];
+        let fails = [(1, 1, 2), (1, 1, 3), (2, 0, 0), (3, 0, 3)];
+        for jobs in [1, 2, 7, 30] {
+            let mut lists = Growing::new(&rounds);
+            let task = |place: &Place| match fails.contains(place) {
+                true => Err(*place),
+                false => Ok(*place),
+            };
+            let found = run_lists(&mut lists, jobs, &|_, _| {}, task);
+            assert_eq!(found, Err((1, 1, 2)));
+            assert_eq!(lists.kept[0].len(), 8, "the list before it goes on");
+            assert_eq!(lists.kept[1].len(), 6);
+            let mut lists = Growing::new(&rounds);
+            lists.refused = Some((0, 1, 1));
+            let found = run_lists(&mut lists, jobs, &|_, _| {}, task);
+            assert_eq!(found, Err((0, 1, 1)));
+        }
+    }
+
+    /// The first list's only task ends when one of the second list has begun, and the other way round
+    /// for the rest: a pool that waited at the end of a list would never end.
+    #[test]
+    fn no_worker_waits_at_the_end_of_a_list() {
+        let rounds: [&[usize]; 2] = [&[1, 1], &[1]];
+        let mut lists = Growing::new(&rounds);
+        let (first_went_on, second_began) = (AtomicBool::new(false), AtomicBool::new(false));
+        let wait = |flag: &AtomicBool| {
+            while !flag.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        };
+        let task = |&place: &Place| {
+            match place {
+                (0, 0, 0) => wait(&second_began),
+                (0, 1, 0) => first_went_on.store(true, Ordering::Release),
+                _ => {
+                    second_began.store(true, Ordering::Release);
+                    wait(&first_went_on);
+                }
+            }
+            Ok(place)
+        };
+        run_lists(&mut lists, 2, &|_, _| {}, task).unwrap();
+        assert_eq!(lists.kept, [vec![(0, 0), (1, 0)], vec![(0, 0)]]);
     }
 
     /// A result exists from its task's end until it is kept. The first task ends when as many

@@ -7,8 +7,7 @@ mod gathered;
 mod kept;
 mod kernel;
 mod plan;
-
-use std::ops::Range;
+mod queue;
 
 use perch_sim::workload::{Budget, Demand, Workload};
 
@@ -24,7 +23,7 @@ use crate::thoroughness::Thoroughness;
 pub use foresee::foresee;
 use gathered::Gathered;
 use kernel::{Kernel, Simulate, Topologies, scenario};
-use plan::Plan;
+use queue::Queue;
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
@@ -162,56 +161,14 @@ fn run_with(
     }
     let jobs = affordable(&chosen, &arms, options)?;
     let mut gathered = Gathered::new(experiment, &chosen, &arms, &cells, base);
-    let simulations = |loads: &[(&Load, Effort)]| -> usize {
-        let each = loads.iter().map(|(_, effort)| effort.repetitions as usize);
-        each.sum::<usize>() * arms.len()
-    };
-    let (mut done, mut later) = (0, simulations(&chosen));
-    for loads in tables(&chosen) {
-        later -= simulations(&chosen[loads.clone()]);
-        let mut open: Vec<usize> = loads.clone().collect();
-        while !open.is_empty() {
-            let plan = Plan::new(gathered.next(&open), &arms, base);
-            let total = done + plan.total() + later;
-            let keep = |index, found| {
-                let (load, arm) = plan.place(index);
-                gathered.add(load, arm, found);
-                Ok(())
-            };
-            let advance = |of_plan, _| progress(done + of_plan, total);
-            let run = |index| simulator.simulate(&plan.trial(index));
-            pool::run(plan.total(), jobs, &advance, run, keep)?;
-            done += plan.total();
-            open.retain(|&at| {
-                let (load, effort) = chosen[at];
-                if gathered.lengthen(at, options.doublings()) {
-                    simulator.forget(load);
-                    return true;
-                }
-                gathered.repetitions(at) < options.most(load, effort) && gathered.is_open(at)
-            });
-        }
-        gathered.finish(loads);
-        table(&gathered.report());
-    }
+    let mut queue = Queue::new(&mut gathered, options, simulator, table);
+    pool::run_lists(&mut queue, jobs, progress, |trial| {
+        simulator.simulate(trial)
+    })?;
     for result in gathered.results() {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
     Ok(gathered.report())
-}
-
-/// Returns the places of each table's loads among `chosen`.
-fn tables(chosen: &[(&Load, Effort)]) -> Vec<Range<usize>> {
-    let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
-        (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
-    };
-    let mut begin = 0;
-    let range = |table: &[_]| {
-        let first = begin;
-        begin += table.len();
-        first..begin
-    };
-    chosen.chunk_by(same).map(range).collect()
 }
 
 /// Returns the cells of the experiment that the options choose, at least one.
@@ -261,7 +218,7 @@ fn affordable(
     });
     let refuse = |reason: String| ExperimentError::Argument(reason);
     (budget.check(&asked, kept)).map_err(|over| refuse(over.to_string()))?;
-    let mut jobs = options.jobs;
+    let mut jobs = usize::try_from(kept.simulations).map_or(options.jobs, |n| options.jobs.min(n));
     for (load, _) in chosen {
         let parsed = Workload::parse_within(&load.workload, &load.machine, budget);
         let workload = parsed.map_err(|error| refuse(format!("{}: {error}", load.path())))?;

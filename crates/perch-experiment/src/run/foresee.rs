@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::plan::{Batch, Plan};
+use super::plan::Batch;
 use super::{
     RunOptions, Topologies, affordable, chosen_arms, chosen_cells, chosen_loads, scenario,
 };
@@ -42,12 +42,11 @@ pub fn foresee(
                 measure_ns: (parts * simulated).max(1_000_000),
             };
             let only = Batch {
-                at: 0,
                 load,
                 effort: one,
                 repetitions: 0..1,
             };
-            let trial = Plan::new(vec![only], &arms[..1], experiment.seed).trial(0);
+            let trial = only.trial(0, &arms, experiment.seed);
             let begin = now();
             // A part that is too short for a score has taken its time all the same. A workload that
             // cannot be simulated is named by the run itself.

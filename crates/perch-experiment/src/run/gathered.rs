@@ -56,20 +56,15 @@ impl<'a> Gathered<'a> {
         self.kept[load].add(arm, found);
     }
 
-    /// Returns the next repetitions of `loads`: the experiment's own number at first, and then as many
-    /// as there are, so that they double each time.
-    pub fn next(&self, loads: &[usize]) -> Vec<Batch<'a>> {
-        let batch = |&at: &usize| {
-            let (load, effort) = (self.chosen[at].0, self.effort(at));
-            let done = self.repetitions(at);
-            Batch {
-                at,
-                load,
-                effort,
-                repetitions: done..(2 * done).max(effort.repetitions),
-            }
-        };
-        loads.iter().map(batch).collect()
+    /// Returns the next repetitions of a load: `first` to begin with, and then as many as there are,
+    /// so that they double each time, until there are `most`.
+    pub fn next(&self, load: usize, first: u32, most: u32) -> Batch<'a> {
+        let done = self.repetitions(load);
+        Batch {
+            load: self.chosen[load].0,
+            effort: self.effort(load),
+            repetitions: done..done.saturating_mul(2).max(first).min(most),
+        }
     }
 
     /// Returns the number of repetitions of a load that are there.

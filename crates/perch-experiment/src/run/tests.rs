@@ -105,20 +105,92 @@ fn repetitions_over_the_budget_are_refused_by_load_and_number() {
     assert!(error.ends_with("--budget 477GiB"), "{error}");
 }
 
+/// Returns `formula`'s result with more noise, so that some cells are decided at once, some later and
+/// some never.
+fn noisy(trial: &Trial) -> Result<Found, ExperimentError> {
+    let mut found = formula(trial)?;
+    let own = crate::seed::seed(trial.seed, &[&trial.arm.name], 0);
+    found.scores[0].value += (own % 1000) as f64 / 10.0;
+    Ok(found)
+}
+
+/// The report, the raw scores and the tables on the way are the same to the last bit.
 #[test]
-fn the_report_does_not_depend_on_the_jobs() {
-    let report = |jobs| {
-        run_formula(&RunOptions {
+fn the_result_does_not_depend_on_the_jobs() {
+    for thoroughness in [Thoroughness::Quick, Thoroughness::Normal] {
+        let result = |jobs| {
+            let options = RunOptions {
+                jobs,
+                thoroughness,
+                further: vec!["all".to_string()],
+                ..RunOptions::default()
+            };
+            let (mut raw, mut on_the_way) = (Vec::new(), Vec::new());
+            let mut each = |r: &crate::Repetition| {
+                raw.push(format!("{r:?}"));
+                Ok(())
+            };
+            let mut table = |report: &Report| on_the_way.push(report.clone());
+            let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut each, &mut table);
+            let report = super::run_with(&experiment(), &options, other, &noisy).unwrap();
+            (report, raw, on_the_way)
+        };
+        let alone = result(1);
+        assert_eq!(alone.0.cells.len(), 42);
+        let counts: HashSet<usize> = alone.0.cells.iter().map(|cell| cell.repetitions).collect();
+        assert!(counts.len() > 2, "some are repeated: {counts:?}");
+        for jobs in [2, 3, 16] {
+            assert_eq!(result(jobs), alone);
+        }
+    }
+}
+
+/// What a user sees until a simulation fails is the same as well.
+#[test]
+fn the_failure_and_the_tables_before_it_do_not_depend_on_the_jobs() {
+    let fails = |trial: &Trial| {
+        let path = trial.load.path();
+        match path.as_str() {
+            "TCP_RR/node0/n=4" | "TCP_RR/node0/n=64" | "UDP_RR/node0/n=1" => {
+                Err(ExperimentError::Argument(path))
+            }
+            _ => noisy(trial),
+        }
+    };
+    for jobs in [1, 2, 16] {
+        let options = RunOptions {
             jobs,
             ..RunOptions::default()
-        })
-        .unwrap()
-    };
-    let alone = report(1);
-    assert_eq!(alone.cells.len(), 42);
-    for jobs in [2, 3, 16] {
-        assert_eq!(report(jobs), alone);
+        };
+        let mut tables = 0;
+        let mut table = |_: &Report| tables += 1;
+        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
+        let error = super::run_with(&experiment(), &options, other, &fails).unwrap_err();
+        assert_eq!(error.to_string(), "TCP_RR/node0/n=64", "the dearest first");
+        assert_eq!(tables, 2);
     }
+}
+
+/// The first table's last simulation ends when one of the second has begun.
+#[test]
+fn no_worker_waits_at_the_end_of_a_table() {
+    let second_began = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    let wait = |trial: &Trial| {
+        let is_patched = trial.arm.name == "patched" && trial.repetition == 1;
+        let last = trial.load.path() == "tbench/node0/n=1" && is_patched;
+        while last && !second_began.load(order) {
+            std::thread::yield_now();
+        }
+        second_began.fetch_or(trial.load.place == "node0-1", order);
+        formula(trial)
+    };
+    let options = RunOptions {
+        repetitions: Some(2),
+        ..with(2, "tbench/*")
+    };
+    let report = run_with(&experiment(), &options, &|_, _| {}, &mut |_| Ok(()), wait);
+    assert_eq!(report.unwrap().cells.len(), 14);
 }
 
 #[test]

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The simulations of a run as one queue, in which every load is a list: no worker waits for the last
+//! simulation of a table, or of a load, while another load has any.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::gathered::Gathered;
+use super::kept::Found;
+use super::kernel::Simulate;
+use super::plan::{Batch, Trial};
+use super::{OnTable, RunOptions};
+use crate::error::ExperimentError;
+use crate::model::{Effort, Load};
+use crate::pool::Lists;
+
+/// The loads of a run that are not finished.
+pub(super) struct Queue<'a, 'b, S> {
+    gathered: &'b mut Gathered<'a>,
+    options: &'b RunOptions,
+    simulator: &'b S,
+    table: OnTable<'b>,
+    /// The loads, as places in [`Gathered::chosen`], in the order in which workers take them, each
+    /// with its repetitions that are simulated now.
+    lists: Vec<(usize, Batch<'a>)>,
+    /// Which loads are finished, by place in [`Gathered::chosen`].
+    is_finished: Vec<bool>,
+    /// The loads of each table that was not handed out yet.
+    tables: VecDeque<Range<usize>>,
+}
+
+impl<'a, 'b, S: Simulate> Queue<'a, 'b, S> {
+    pub fn new(
+        gathered: &'b mut Gathered<'a>,
+        options: &'b RunOptions,
+        simulator: &'b S,
+        table: OnTable<'b>,
+    ) -> Queue<'a, 'b, S> {
+        let tables = tables(gathered.chosen);
+        let order = tables
+            .iter()
+            .flat_map(|table| longest_first(gathered.chosen, table));
+        let lists = order
+            .map(|load| (load, next(gathered, options, load)))
+            .collect();
+        Queue {
+            is_finished: vec![false; gathered.chosen.len()],
+            gathered,
+            options,
+            simulator,
+            table,
+            lists,
+            tables: tables.into(),
+        }
+    }
+
+    /// Hands out the tables whose loads are finished, up to the first one that is not.
+    fn hand_out(&mut self) {
+        while let Some(loads) = self.tables.front().cloned() {
+            if !self.is_finished[loads.clone()]
+                .iter()
+                .all(|finished| *finished)
+            {
+                return;
+            }
+            self.tables.pop_front();
+            self.gathered.finish(loads);
+            (self.table)(&self.gathered.report());
+        }
+    }
+}
+
+impl<'a, S: Simulate> Lists for Queue<'a, '_, S> {
+    type Task = Trial<'a>;
+    type Found = Found;
+    type Error = ExperimentError;
+
+    fn lengths(&self) -> Vec<usize> {
+        let arms = self.gathered.arms.len();
+        let lists = self.lists.iter();
+        lists.map(|(_, batch)| batch.simulations(arms)).collect()
+    }
+
+    fn task(&self, list: usize, index: usize) -> Trial<'a> {
+        let (_, batch) = &self.lists[list];
+        batch.trial(index, self.gathered.arms, self.gathered.base)
+    }
+
+    fn keep(&mut self, list: usize, index: usize, found: Found) -> Result<(), ExperimentError> {
+        let (load, batch) = &self.lists[list];
+        self.gathered.add(*load, batch.arm(index), found);
+        Ok(())
+    }
+
+    /// Simulates a load anew where it is not steady, and goes on with it where a cell is undecided.
+    fn further(&mut self, list: usize) -> usize {
+        let at = self.lists[list].0;
+        let (load, effort) = self.gathered.chosen[at];
+        let goes_on = if self.gathered.lengthen(at, self.options.doublings()) {
+            self.simulator.forget(load);
+            true
+        } else {
+            self.gathered.repetitions(at) < self.options.most(load, effort)
+                && self.gathered.is_open(at)
+        };
+        if !goes_on {
+            self.is_finished[at] = true;
+            self.hand_out();
+            return 0;
+        }
+        let batch = next(self.gathered, self.options, at);
+        let simulations = batch.simulations(self.gathered.arms.len());
+        self.lists[list].1 = batch;
+        simulations
+    }
+}
+
+/// Returns the next repetitions of a load.
+fn next<'a>(gathered: &Gathered<'a>, options: &RunOptions, at: usize) -> Batch<'a> {
+    let (load, effort) = gathered.chosen[at];
+    gathered.next(at, effort.repetitions, options.most(load, effort))
+}
+
+/// Returns the places of each table's loads among `chosen`.
+fn tables(chosen: &[(&Load, Effort)]) -> Vec<Range<usize>> {
+    let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
+        (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
+    };
+    let mut begin = 0;
+    let range = |table: &[_]| {
+        let first = begin;
+        begin += table.len();
+        first..begin
+    };
+    chosen.chunk_by(same).map(range).collect()
+}
+
+/// Returns the loads of a table, the longest first. Tables list their rows from the lightest to the
+/// heaviest, so a load's place in its table times its simulated time stands for its cost.
+fn longest_first(chosen: &[(&Load, Effort)], table: &Range<usize>) -> Vec<usize> {
+    let cost = |&at: &usize| {
+        let Effort {
+            warmup_ns,
+            measure_ns,
+            ..
+        } = chosen[at].1;
+        ((at - table.start) as u64 + 1).saturating_mul(warmup_ns.saturating_add(measure_ns))
+    };
+    let mut loads: Vec<usize> = table.clone().collect();
+    loads.sort_by_key(|at| Reverse(cost(at)));
+    loads
+}
