@@ -25,14 +25,6 @@ use gathered::Gathered;
 use kernel::{Kernel, Simulate, Topologies, scenario};
 use queue::Queue;
 
-/// Loads begin with this number of repetitions where the effort is the least. Two would give an
-/// interval as well, but decide fewer cells (Student's t is 12.7), and of two courses nobody can tell a
-/// transient from chance (`transient.rs`). Of 52 cells of the cluster scan, with six repetitions and
-/// seeds 1 to 3, two repetitions decided 21 with their directions, and three 25. Neither contradicted
-/// six. Four changes that two and three decided are open after six: pairs come to rest in one of a few
-/// states, and the first repetitions all found the same.
-const FEWEST: u32 = 3;
-
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
@@ -61,26 +53,11 @@ impl RunOptions {
         self.doublings() > 0
     }
 
-    /// Returns true where loads get further repetitions while a cell is undecided.
-    pub fn repeats(&self) -> bool {
-        self.repetitions.is_none()
-    }
-
     /// Returns how often the times of a load may be doubled, and how often its repetitions.
     fn doublings(&self) -> u32 {
         match self.repetitions {
             Some(_) => 0,
             None => self.thoroughness.doublings(),
-        }
-    }
-
-    /// Returns the number of repetitions that a load begins with.
-    fn first(&self, load: &Load, effort: Effort) -> u32 {
-        let is_fixed = self.repetitions.is_some() || load.row.is_none();
-        if is_fixed || self.thoroughness != Thoroughness::Quick {
-            effort.repetitions
-        } else {
-            FEWEST.min(effort.repetitions)
         }
     }
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Thoroughness {
-    /// An experiment: up to the repetitions of its file, fewer where three decide a load's cells. A
-    /// comparison: 10 million events an arm.
+    /// An experiment: the repetitions of its file. A comparison: 10 million events an arm.
     Quick,
     /// An experiment: up to 4 times the repetitions of its file. A comparison: 100 million
     /// events an arm.

@@ -46,9 +46,8 @@ pub struct RunArguments {
     /// Only cells whose BENCHMARK/WHERE/ROW match; * and ? are wildcards
     #[arg(long, value_name = "GLOB")]
     only: Option<String>,
-    /// How far to go on: as the experiment says, less often where that decides the cells; longer until
-    /// scores are steady and more often until cells are decided, each up to 4 times what the experiment
-    /// says; or up to 32 times
+    /// How far to go on: as the experiment says; longer until scores are steady and more often until
+    /// cells are decided, each up to 4 times what the experiment says; or up to 32 times
     #[arg(long, value_enum, default_value_t, conflicts_with = "repetitions")]
     effort: Effort,
     /// Simulations per cell and arm (per table and arm where rows are statistics), instead of the
@@ -168,10 +167,9 @@ fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
             seconds => format!("{:.0} min", seconds as f64 / 60.0),
         };
         // Nobody knows before the first repetitions how many cells they leave undecided.
-        let further = match (options.settles(), options.repeats()) {
-            (true, _) => ", and longer where scores are not steady or cells undecided",
-            (false, true) => ", and longer where cells are undecided",
-            (false, false) => "",
+        let further = match !options.settles() {
+            true => "",
+            false => ", and longer where scores are not steady or cells undecided",
         };
         say(format!(
             "this will take about {words}, by a trial of each load{further}"

@@ -58,8 +58,7 @@ pub fn foresee(
             now().saturating_sub(begin)
         };
         let (one, two) = (take(1), take(2));
-        let first = options.first(load, effort);
-        let simulations = first.saturating_mul(arms.len() as u32);
+        let simulations = effort.repetitions.saturating_mul(arms.len() as u32);
         all += (two + two.saturating_sub(one) * (PART - 2)) * simulations;
     }
     Ok(all / jobs as u32)

@@ -119,8 +119,7 @@ impl<'a, S: Simulate> Lists for Queue<'a, '_, S> {
 /// Returns the next repetitions of a load.
 fn next<'a>(gathered: &Gathered<'a>, options: &RunOptions, at: usize) -> Batch<'a> {
     let (load, effort) = gathered.chosen[at];
-    let (first, most) = (options.first(load, effort), options.most(load, effort));
-    gathered.next(at, first, most)
+    gathered.next(at, effort.repetitions, options.most(load, effort))
 }
 
 /// Returns the places of each table's loads among `chosen`.
