@@ -350,6 +350,15 @@ setup_soak() {
 	apt_install stress-ng
 }
 
+# What counts the instructions of an event (perch bench --instructions).
+setup_valgrind() {
+	! command -v valgrind >/dev/null || return 0
+	open_install_log
+	can_install "valgrind" valgrind
+	apt_update
+	apt_install valgrind
+}
+
 # The interpreter for scripts/tidy.
 setup_tidy() {
 	! command -v python3 >/dev/null || return 0

@@ -2,6 +2,7 @@
 //! One row of `perch bench`: a process that simulates one load on one machine, and prints the cost
 //! of that.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -22,33 +23,55 @@ pub const NAME: &str = "bench-row";
 const LLC: usize = 32;
 /// CPUs of a node.
 const NODE: usize = 128;
-/// Simulated time before the measured part. It covers the forks of all tasks, which happen once in
-/// a run. Each fork looks at every CPU, so on 4096 CPUs the forks would outweigh the rest of a
-/// short run.
-pub const WARMUP_NS: u64 = 50_000_000;
-/// The first simulated time that a row tries when the user gives CPU seconds.
-const FIRST_NS: u64 = 20_000_000;
-/// The longest simulated time, even if CPU seconds are left.
-const LONGEST_NS: u64 = 1_000 * 1_000_000_000;
+/// One simulated nanosecond: a run of the warm-up alone.
+pub const WARMUP_ALONE_NS: u64 = 1;
+/// The least number of times that a window is measured, even if the first one spends the budget.
+const LEAST_REPETITIONS: u32 = 2;
 
-/// The length of a row's simulation.
+/// The part of a run that is measured, in simulated time.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Nanoseconds of simulated time before the window
+    #[arg(long, default_value_t = RUN_SLEEP_WINDOW.warmup_ns)]
+    pub warmup_ns: u64,
+    /// Nanoseconds of simulated time in the window
+    #[arg(long, default_value_t = RUN_SLEEP_WINDOW.window_ns)]
+    pub window_ns: u64,
+}
+
+/// The window of run/sleep, the same at all sizes: the first milliseconds of a big machine must not
+/// stand beside the first minutes of a small one. The warm-up covers the forks of all tasks, which
+/// happen once in a run. Each fork looks at every CPU, so on 4096 CPUs the forks would outweigh the
+/// rest of a short run.
+pub const RUN_SLEEP_WINDOW: Window = Window {
+    warmup_ns: 50_000_000,
+    window_ns: 500_000_000,
+};
+
+/// The way in which a row is measured.
 #[derive(Clone, Copy, Debug)]
-pub enum Length {
-    /// Until about this many CPU seconds are spent.
-    CpuSeconds(f64),
-    /// Exactly this many nanoseconds of simulated time.
-    SimulatedNs(u64),
+pub enum How {
+    /// The window again and again, until about this many CPU seconds are spent, and the least of its
+    /// CPU times.
+    Least(f64),
+    /// Warm-up and window once, with nothing subtracted: for what counts outside of the process, and
+    /// for its peak memory.
+    Once,
 }
 
 /// The cost of a row.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Measured {
-    /// Events of the measured part.
+    /// Events in the window.
     pub events: u64,
-    /// Length of the measured part.
+    /// Units of work that the workload counted in the window: of pipes, round trips.
+    pub counted: u64,
+    /// Length of the window.
     pub simulated_ns: u64,
-    /// User and system time that the measured part took.
+    /// User and system time that the window took; of a single run, warm-up and window.
     pub cpu_ns: u64,
+    /// The number of times that the window was measured.
+    pub repetitions: u32,
     /// The most memory that the process ever had resident; absent where the system does not say.
     pub peak_rss_kib: Option<u64>,
 }
@@ -60,10 +83,14 @@ pub struct RowArguments {
     cpus: usize,
     #[arg(long)]
     workload: String,
-    #[arg(long, required_unless_present = "simulated_ns")]
-    cpu_seconds: Option<f64>,
-    #[arg(long)]
-    simulated_ns: Option<u64>,
+    #[command(flatten)]
+    window: Window,
+    /// CPU seconds to spend, about
+    #[arg(long, default_value_t = 1.0)]
+    cpu_seconds: f64,
+    /// Simulate once, and subtract no warm-up
+    #[arg(long, conflicts_with = "cpu_seconds")]
+    once: bool,
 }
 
 /// The benchmark's machine with this many CPUs: clusters of 4 where they divide, LLCs of at most 32
@@ -92,18 +119,41 @@ pub fn machine(cpus: usize) -> Result<Machine, Failure> {
     )?)
 }
 
+/// The arguments of a process that measures one row.
+pub fn arguments(cpus: usize, workload: &str, window: Window, how: How) -> Vec<String> {
+    let mut arguments: Vec<String> = [
+        (NAME, None),
+        ("--cpus", Some(cpus.to_string())),
+        ("--workload", Some(workload.to_string())),
+        ("--warmup-ns", Some(window.warmup_ns.to_string())),
+        ("--window-ns", Some(window.window_ns.to_string())),
+    ]
+    .into_iter()
+    .flat_map(|(name, value)| [name.to_string()].into_iter().chain(value))
+    .collect();
+    arguments.extend(match how {
+        How::Least(seconds) => vec!["--cpu-seconds".to_string(), seconds.to_string()],
+        How::Once => vec!["--once".to_string()],
+    });
+    arguments
+}
+
+/// The path of this program.
+pub fn this() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::run(format!("cannot find this program: {error}")))
+}
+
 /// Measures one row in a process of its own.
-pub fn in_child(cpus: usize, workload: &str, length: Length) -> Result<Measured, Failure> {
+pub fn in_child(
+    cpus: usize,
+    workload: &str,
+    window: Window,
+    how: How,
+) -> Result<Measured, Failure> {
     let failed = |reason: String| Failure::run(format!("{workload} on {cpus} CPUs: {reason}"));
-    let this = std::env::current_exe()
-        .map_err(|error| failed(format!("cannot find this program: {error}")))?;
-    let length = match length {
-        Length::CpuSeconds(seconds) => ["--cpu-seconds".to_string(), seconds.to_string()],
-        Length::SimulatedNs(ns) => ["--simulated-ns".to_string(), ns.to_string()],
-    };
-    let output = Command::new(this)
-        .args([NAME, "--cpus", &cpus.to_string(), "--workload", workload])
-        .args(length)
+    let output = Command::new(this()?)
+        .args(arguments(cpus, workload, window, how))
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| failed(format!("cannot start this program again: {error}")))?;
@@ -116,29 +166,48 @@ pub fn in_child(cpus: usize, workload: &str, length: Length) -> Result<Measured,
     serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
 }
 
-/// Simulates longer and longer until a run takes about so many CPU seconds. `simulate` takes the
-/// nanoseconds to simulate, and returns a result and the nanoseconds of CPU time that it took, at
-/// least 1.
-pub fn spend<T>(
+/// The cost of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// CPU time, nanoseconds, at least 1.
+    pub cpu_ns: u64,
+    /// The number of times that it was measured.
+    pub repetitions: u32,
+}
+
+/// Measures a window until about `cpu_seconds` are spent. `simulate` runs the warm-up and as many
+/// further nanoseconds as it is told, and returns the nanoseconds of CPU time that this took. A run
+/// is a function of its scenario, so the warm-up costs as much alone as before the window, and other
+/// work on the host only adds to a CPU time: the cost is the difference of the least two.
+pub fn least(
     cpu_seconds: f64,
-    mut simulate: impl FnMut(u64) -> Result<(T, u64), Failure>,
-) -> Result<(T, u64), Failure> {
-    let mut length_ns = FIRST_NS;
-    loop {
-        let (result, spent_ns) = simulate(length_ns)?;
-        let factor = cpu_seconds * 1e9 / spent_ns as f64;
-        if factor < 2.0 || length_ns == LONGEST_NS {
-            return Ok((result, spent_ns));
-        }
-        // A short run says little about a long one, so the length grows in steps.
-        length_ns = ((length_ns as f64 * factor.min(10.0)) as u64).min(LONGEST_NS);
+    window_ns: u64,
+    mut simulate: impl FnMut(u64) -> Result<u64, Failure>,
+) -> Result<Cost, Failure> {
+    let (mut warmup_ns, mut whole_ns) = (u64::MAX, u64::MAX);
+    let (mut spent_ns, mut repetitions) = (0, 0);
+    while repetitions < LEAST_REPETITIONS || (spent_ns as f64) < cpu_seconds * 1e9 {
+        let (short_ns, long_ns) = (simulate(WARMUP_ALONE_NS)?, simulate(window_ns)?);
+        warmup_ns = warmup_ns.min(short_ns);
+        whole_ns = whole_ns.min(long_ns);
+        // A simulation that takes no time by the clock must come to an end, too.
+        spent_ns += (short_ns + long_ns).max(1000);
+        repetitions += 1;
     }
+    Ok(Cost {
+        cpu_ns: whole_ns.saturating_sub(warmup_ns).max(1),
+        repetitions,
+    })
 }
 
 /// Measures one row in this process and writes it to stdout.
 pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
     let machine = Arc::new(machine(arguments.cpus)?);
     let topology = Topology::new(&machine);
+    let Window {
+        warmup_ns,
+        window_ns,
+    } = arguments.window;
     let simulate = |measure_ns: u64| -> Result<(Outcome, u64), Failure> {
         let scenario = Scenario {
             machine: Arc::clone(&machine),
@@ -155,7 +224,7 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
             scheduler: None,
             workload: Workload::parse(&arguments.workload, &machine)
                 .map_err(|error| Failure::input(error.to_string()))?,
-            warmup_ns: WARMUP_NS,
+            warmup_ns,
             measure_ns,
             seed: 1,
         };
@@ -165,22 +234,29 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
             .map_err(|error| Failure::run(error.to_string()))?;
         Ok((outcome, cpu_ns() - began))
     };
-    // A run is a function of its scenario, so the warm-up costs as much alone as within a longer
-    // run. The first run of a process also pays for fresh memory and does not count.
-    simulate(1)?;
-    let (_, warmup_ns) = simulate(1)?;
-    let simulate = |measure_ns: u64| -> Result<(Outcome, u64), Failure> {
-        let (outcome, spent_ns) = simulate(measure_ns)?;
-        Ok((outcome, spent_ns.saturating_sub(warmup_ns).max(1)))
-    };
-    let (outcome, cpu_ns) = match (arguments.simulated_ns, arguments.cpu_seconds) {
-        (Some(ns), _) => simulate(ns)?,
-        (None, seconds) => spend(seconds.unwrap_or(1.0), simulate)?,
+    let (outcome, cost) = if arguments.once {
+        let (outcome, cpu_ns) = simulate(window_ns)?;
+        let cost = Cost {
+            cpu_ns,
+            repetitions: 1,
+        };
+        (outcome, cost)
+    } else {
+        // The first run of a process also pays for fresh memory and does not count.
+        let mut last = simulate(WARMUP_ALONE_NS)?.0;
+        let cost = least(arguments.cpu_seconds, window_ns, |measure_ns| {
+            let (outcome, spent_ns) = simulate(measure_ns)?;
+            last = outcome;
+            Ok(spent_ns)
+        })?;
+        (last, cost)
     };
     let measured = Measured {
         events: outcome.metrics.events,
+        counted: outcome.metrics.counted,
         simulated_ns: outcome.metrics.simulated_ns,
-        cpu_ns,
+        cpu_ns: cost.cpu_ns,
+        repetitions: cost.repetitions,
         peak_rss_kib: peak_rss_kib(),
     };
     emit(&serde_json::to_string(&measured).expect("the row has only text keys"))
@@ -221,5 +297,27 @@ mod tests {
             );
         }
         assert!(machine(1 << 20).is_err());
+    }
+    /// Other work on the host disturbed the first warm-up and the second window.
+    #[test]
+    fn a_window_costs_the_least_difference() {
+        let mut noise_ns = [500_000, 0, 0, 900_000].into_iter();
+        let simulate = |ns: u64| Ok(5_000 + 2 * ns + noise_ns.next().expect("two repetitions"));
+        let cost = least(0.0, 1_000, simulate).map_err(|failure| failure.message);
+        let expected = Cost {
+            cpu_ns: 2 * (1_000 - WARMUP_ALONE_NS),
+            repetitions: 2,
+        };
+        assert_eq!(cost, Ok(expected));
+    }
+
+    #[test]
+    fn a_window_is_repeated_until_the_budget_is_spent() {
+        let cost = least(1.0, 10, |_| Ok(50_000_000)).map_err(|failure| failure.message);
+        let expected = Cost {
+            cpu_ns: 1,
+            repetitions: 10,
+        };
+        assert_eq!(cost, Ok(expected));
     }
 }
