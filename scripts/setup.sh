@@ -388,6 +388,16 @@ setup_slurm() {
 	apt_install slurmctld slurmd slurm-client munge
 }
 
+# What scripts/dist needs beside a build: the tool that sums up profiles, of the compiler's own LLVM.
+setup_dist() {
+	local tools
+	tools=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin
+	if [ ! -x "$tools/llvm-profdata" ] && rustup show active-toolchain >/dev/null 2>&1; then
+		say "installing the Rust component llvm-tools (rustup)"
+		rustup component add llvm-tools
+	fi
+}
+
 # What the tests that boot guests need on this side: a reader of the recordings that trace-cmd makes.
 setup_guests() {
 	! command -v trace-cmd >/dev/null || return 0
