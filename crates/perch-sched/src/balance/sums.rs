@@ -275,7 +275,7 @@ impl Groups {
             let shapes: Vec<Shape> = shapes.collect();
             let first = shapes.first().map(|shape| shape.index as usize);
             let in_order = |(at, shape): (usize, &Shape)| {
-                shape.weight > 1 && Some(shape.index as usize - at) == first
+                shape.weight > 1 && first.map(|first| first + at) == Some(shape.index as usize)
             };
             Ring {
                 first: first.filter(|_| shapes.iter().enumerate().all(in_order)),
