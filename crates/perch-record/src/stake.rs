@@ -27,23 +27,18 @@ impl Stake {
         let everywhere = w.unseen & UNSEEN_ROWS == 0;
         let near = [w.this_cpu, w.prev_cpu].map(|cpu| topology.llc(cpu as usize));
         let allowed = moment.affinity().unwrap_or(all);
-        let was_seen = |cpu| {
+        let is_near = |cpu: usize| {
             let llc = topology.llc(cpu);
             llc.is_some_and(|llc| near.contains(&Some(llc)))
         };
         let any_seen = |words: &[u64]| {
-            let both = allowed.words().iter().zip(words).map(|(a, b)| a & b);
-            both.enumerate().any(|(i, mut left)| {
-                if everywhere {
-                    return left != 0;
-                }
-                let mut bits = std::iter::from_fn(|| {
-                    let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
-                    left &= left - 1;
-                    Some(i * 64 + bit)
-                });
-                bits.any(was_seen)
-            })
+            let mut both = allowed.words().iter().zip(words);
+            let is_in = |&cpu: &usize| words[cpu / 64] >> (cpu % 64) & 1 != 0;
+            if everywhere {
+                both.any(|(allowed, word)| allowed & word != 0)
+            } else {
+                allowed.iter().filter(is_in).any(is_near)
+            }
         };
         let to_win = any_seen(host.idle_words());
         // The search may also take a busy CPU that has only SCHED_IDLE tasks.

@@ -56,14 +56,14 @@ impl<'a> Gathered<'a> {
         self.kept[load].add(arm, found);
     }
 
-    /// Returns the next repetitions of a load: `first` to begin with, and then as many as there are,
-    /// so that they double each time, until there are `most`.
-    pub fn next(&self, load: usize, first: u32, most: u32) -> Batch<'a> {
-        let done = self.repetitions(load);
+    /// Returns the next repetitions of a load: the experiment's own number at first, and then as many
+    /// as there are, so that they double each time.
+    pub fn next(&self, load: usize) -> Batch<'a> {
+        let (done, effort) = (self.repetitions(load), self.effort(load));
         Batch {
             load: self.chosen[load].0,
-            effort: self.effort(load),
-            repetitions: done..done.saturating_mul(2).max(first).min(most),
+            effort,
+            repetitions: done..(2 * done).max(effort.repetitions),
         }
     }
 

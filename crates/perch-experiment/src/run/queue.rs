@@ -41,9 +41,7 @@ impl<'a, 'b, S: Simulate> Queue<'a, 'b, S> {
         let order = tables
             .iter()
             .flat_map(|table| longest_first(gathered.chosen, table));
-        let lists = order
-            .map(|load| (load, next(gathered, options, load)))
-            .collect();
+        let lists = order.map(|load| (load, gathered.next(load))).collect();
         Queue {
             is_finished: vec![false; gathered.chosen.len()],
             gathered,
@@ -109,17 +107,11 @@ impl<'a, S: Simulate> Lists for Queue<'a, '_, S> {
             self.hand_out();
             return 0;
         }
-        let batch = next(self.gathered, self.options, at);
+        let batch = self.gathered.next(at);
         let simulations = batch.simulations(self.gathered.arms.len());
         self.lists[list].1 = batch;
         simulations
     }
-}
-
-/// Returns the next repetitions of a load.
-fn next<'a>(gathered: &Gathered<'a>, options: &RunOptions, at: usize) -> Batch<'a> {
-    let (load, effort) = gathered.chosen[at];
-    gathered.next(at, effort.repetitions, options.most(load, effort))
 }
 
 /// Returns the places of each table's loads among `chosen`.

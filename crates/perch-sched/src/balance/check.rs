@@ -2,6 +2,7 @@
 //! The check of the balancer's books.
 
 use super::sums::Sums;
+use super::words::has;
 use crate::core::Sched;
 use crate::{Violation, hold};
 
@@ -21,11 +22,10 @@ impl Sched<'_> {
             "a misfit of load {} with current {current:?}",
             self.balance.cpus[cpu].misfit
         );
-        let crowded = self.balance.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
+        let crowded = has(&self.balance.crowded, cpu);
         hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
-        let fair = self.balance.fair[cpu / 64] >> (cpu % 64) & 1 != 0;
         hold!(
-            fair || self.rq.nr_runnable_fair(cpu) == 0,
+            has(&self.balance.fair, cpu) || self.rq.nr_runnable_fair(cpu) == 0,
             "a runnable fair task that no pass would find"
         );
         hold!(

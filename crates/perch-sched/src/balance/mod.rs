@@ -23,6 +23,7 @@ mod state;
 mod stats;
 mod sums;
 mod weights;
+mod words;
 
 use perch_policy::{CpuMask, Era, Level, Topology};
 

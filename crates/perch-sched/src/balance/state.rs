@@ -6,6 +6,7 @@ use perch_policy::Topology;
 
 use super::domain::CpuBalance;
 use super::sums::Groups;
+use super::words::put;
 use crate::era::BalanceRules;
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
@@ -114,16 +115,5 @@ impl BalanceState {
     /// Notes whether `cpu` has a runnable fair task.
     pub fn note_fair(&mut self, cpu: usize, any: bool) {
         put(&mut self.fair, cpu, any);
-    }
-}
-
-/// Sets whether `cpu` is among the CPUs of these words.
-#[inline(always)]
-fn put(words: &mut [u64], cpu: usize, is: bool) {
-    let (word, bit) = (&mut words[cpu / 64], 1 << (cpu % 64));
-    if is {
-        *word |= bit;
-    } else {
-        *word &= !bit;
     }
 }

@@ -8,7 +8,7 @@
 //! idle in between.
 
 use super::Sched;
-use crate::hardware::{Access, Field, Symbol};
+use crate::hardware::{Access, Costs, Field, Lines, Symbol};
 use crate::id::TaskId;
 use crate::observe::Observed;
 
@@ -29,29 +29,31 @@ impl Sched<'_> {
 
     #[inline(never)]
     fn use_line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
-        // The task that runs on this CPU is charged at its next step, so the steps of a streak must
-        // be events again.
-        self.end_streak(cpu);
-        let Some(lines) = &mut self.lines.lines else {
-            return;
-        };
-        let took_ns = lines.access(&self.costs, self.rq.now(), cpu, symbol, field, access);
-        self.wait_for_lines(cpu, took_ns);
+        self.wait_for_lines(cpu, |lines, costs, now_ns| {
+            lines.access(costs, now_ns, cpu, symbol, field, access)
+        });
     }
 
     /// `cpu` looks for CPUs of a lower priority, and reads the counters of the levels of cpupri from
     /// `first` to `last`.
     #[inline(never)]
     pub(super) fn use_levels(&mut self, cpu: usize, first: u8, last: u8) {
+        self.wait_for_lines(cpu, |lines, costs, now_ns| {
+            lines.load_levels(costs, now_ns, cpu, first, last)
+        });
+    }
+
+    /// Makes `cpu` wait for the nanoseconds that `access` returns, which is given the lines, the
+    /// machine's costs and the time.
+    #[inline(always)]
+    fn wait_for_lines(&mut self, cpu: usize, access: impl FnOnce(&mut Lines, &Costs, u64) -> u64) {
+        // The task that runs on this CPU is charged at its next step, so the steps of a streak must
+        // be events again.
         self.end_streak(cpu);
         let Some(lines) = &mut self.lines.lines else {
             return;
         };
-        let took_ns = lines.load_levels(&self.costs, self.rq.now(), cpu, first, last);
-        self.wait_for_lines(cpu, took_ns);
-    }
-
-    fn wait_for_lines(&mut self, cpu: usize, took_ns: u64) {
+        let took_ns = access(lines, &self.costs, self.rq.now());
         let c = &mut self.cpus[cpu];
         c.lines.ns += took_ns;
         c.lines.since_ns = self.rq.now();
