@@ -55,8 +55,8 @@ fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
     (guest, text)
 }
 
-/// The time that the CPUs `of` wait for lines, in nanoseconds a round, without those for which nobody
-/// waits.
+/// The time that the CPUs `of` wait for lines and for others that had them first, in nanoseconds a
+/// round, without the lines for which nobody waits.
 fn cost(slot: &Slot, machine: &Machine, of: [usize; 2]) -> f64 {
     let ps = of.map(|cpu| {
         let spent = &slot.spent[cpu];
@@ -70,9 +70,15 @@ fn cost(slot: &Slot, machine: &Machine, of: [usize; 2]) -> f64 {
         for (moved, ps) in spent.lines.iter().filter(|(moved, _)| between(moved)) {
             assert_eq!(ps % transfer(moved), 0, "{moved:?}");
         }
-        spent.lines.values().sum::<u64>() - aside
+        spent.queue + spent.lines.values().sum::<u64>() - aside
     });
     ps.iter().sum::<u64>() as f64 / 1000.0 / slot.rounds as f64
+}
+
+/// The time of the instructions of the CPUs `of`, in nanoseconds a round.
+fn instructions(slot: &Slot, of: [usize; 2]) -> f64 {
+    let ps: u64 = of.iter().map(|&cpu| slot.spent[cpu].instructions).sum();
+    ps as f64 / 1000.0 / slot.rounds as f64
 }
 
 /// What a ping printed: the time of a round by the three clocks, in nanoseconds. The guest's TSC has
@@ -96,7 +102,8 @@ const TRIES: usize = 3;
 /// A line's transfer takes as long as the machine says, and every clock of the guest shows it: what
 /// a round takes longer over a longer distance is what its lines and its two interrupts take longer.
 /// No line counts that moves to a CPU after it has woken its partner, as it is fetched while the
-/// interrupt is on its way.
+/// interrupt is on its way. The kernel's own work differs from ping to ping by some hundred
+/// instructions a round, before a wake-up or after it: they explain any time up to their own.
 #[test]
 fn a_ping_takes_what_its_lines_cost() {
     let _place = Place::take();
@@ -121,10 +128,10 @@ fn a_ping_takes_what_its_lines_cost() {
         "{text}"
     );
     let tries: Vec<(&Slot, &[&str])> = counted.slots.iter().zip(lines.chunks(2)).collect();
-    let mut before: Option<(&str, f64, f64)> = None;
+    let mut before: Option<(&str, f64, f64, f64)> = None;
     for (tries, &(by, cpu, distance)) in tries.chunks(TRIES).zip(&pings) {
         let ipi = 2.0 * f64::from(machine.hardware.ipi_ns.at(distance));
-        let mut quickest = (f64::INFINITY, 0.0);
+        let mut quickest = (f64::INFINITY, 0.0, 0.0);
         for (slot, lines) in tries {
             let [monotonic, raw, tsc] = clocks(lines);
             let apart = (monotonic - raw).abs().max((monotonic - tsc).abs());
@@ -132,19 +139,22 @@ fn a_ping_takes_what_its_lines_cost() {
             let cost = cost(slot, &machine, [0, cpu]) + ipi;
             println!("{}, TSC {tsc}; lines and interrupts {cost:.1}", lines[0]);
             if monotonic < quickest.0 {
-                quickest = (monotonic, cost);
+                quickest = (monotonic, cost, instructions(slot, [0, cpu]));
             }
         }
-        let (time, cost) = quickest;
-        if let Some((_, less, least)) = before.filter(|before| before.0 == by) {
-            let (found, expected) = (time - less, cost - least);
-            println!("{by}: {found:.1} ns more, expected {expected:.1}");
+        let (time, cost, work) = quickest;
+        if let Some((_, less, least, idler)) = before.filter(|before| before.0 == by) {
+            let (found, expected, more) = (time - less, cost - least, work - idler);
+            println!(
+                "{by}: {found:.1} ns more, expected {expected:.1} and at most {more:.1} of its instructions"
+            );
+            let (low, high) = (expected + more.min(0.0), expected + more.max(0.0));
             assert!(
-                (found / expected - 1.0).abs() <= 0.02,
-                "{found} of {expected} ns"
+                (low - 0.02 * expected..=high + 0.02 * expected).contains(&found),
+                "{found} ns, expected {low} to {high}, within 2 % of {expected}"
             );
         }
-        before = Some((by, time, cost));
+        before = Some((by, time, cost, work));
     }
 }
 
