@@ -33,4 +33,21 @@ impl SchedulerError {
     pub fn is_input(&self) -> bool {
         matches!(self, SchedulerError::Settings(_))
     }
+
+    /// True if it would fail again for as long as this kernel runs and this user asks: waiting does not
+    /// help.
+    pub fn lasts(&self) -> bool {
+        match self {
+            SchedulerError::Unable(error) => {
+                !matches!(error, UnableError::Taken(_) | UnableError::Write { .. })
+            }
+            SchedulerError::Refused(error) => !matches!(error, RefusedError::Attach { .. }),
+            _ => false,
+        }
+    }
+
+    /// True if somebody unloaded the scheduler by hand, who would not want it back.
+    pub fn is_by_hand(&self) -> bool {
+        matches!(self, SchedulerError::Ended(ended) if ended.is_by_hand())
+    }
 }

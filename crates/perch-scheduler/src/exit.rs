@@ -67,6 +67,11 @@ impl Ended {
         self.kind == UNREGISTERED && !self.wants_restart()
     }
 
+    /// True if somebody unloaded it, by another program or from the console.
+    pub fn is_by_hand(&self) -> bool {
+        self.is_plain_unload() || self.kind == BY_SYSRQ
+    }
+
     fn what(&self) -> &'static str {
         match self.kind {
             UNREGISTERED => "somebody else unloaded perch",

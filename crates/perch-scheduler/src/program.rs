@@ -2,8 +2,11 @@
 //! The BPF program from its object to the kernel and back, by libbpf.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Seek, Write};
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::Btf;
@@ -31,6 +34,7 @@ pub struct Program {
     /// Dropped before the object: the drop unloads the scheduler.
     link: Option<Link>,
     exit: NonNull<Exit>,
+    turns: NonNull<u64>,
     arena: NonNull<u8>,
     object: Object,
 }
@@ -54,7 +58,7 @@ pub(crate) fn heard() -> String {
 
 impl Program {
     /// Loads the program for `plan` and lets it schedule. Everything libbpf and the verifier say
-    /// goes to the file `log`, if there is one.
+    /// replaces what stands in the file `log`, which has a name, if there is one.
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] with the kernel's reason; [`SchedulerError::Unable`] when
@@ -63,12 +67,12 @@ impl Program {
         kernel: &Kernel,
         plan: &Plan,
         hotplug_seq: Option<u64>,
-        log: Option<&Path>,
+        log: Option<(&mut File, &Path)>,
     ) -> Result<Program, SchedulerError> {
         hear();
         let result = Program::try_load(kernel, plan, hotplug_seq);
-        if let Some(path) = log {
-            std::fs::write(path, heard()).map_err(|source| UnableError::Write {
+        if let Some((file, path)) = log {
+            rewrite(file, &heard()).map_err(|source| UnableError::Write {
                 path: path.to_path_buf(),
                 source,
             })?;
@@ -112,6 +116,7 @@ impl Program {
 
         let arena = memory(&object, "arena", plan.image().len())?;
         let exit = memory(&object, ".data.exit", size_of::<Exit>())?.cast();
+        let turns = memory(&object, ".data.turns", size_of::<u64>())?.cast();
         // SAFETY: the arena is mapped, is that long, and no other thread knows of it yet.
         unsafe {
             arena.copy_from_nonoverlapping(NonNull::from(plan.image()).cast(), plan.image().len());
@@ -119,6 +124,7 @@ impl Program {
         let mut program = Program {
             link: None,
             exit,
+            turns,
             arena,
             object,
         };
@@ -160,6 +166,13 @@ impl Program {
         Ended::read(&unsafe { self.exit.read_volatile() })
     }
 
+    /// How often the program's timer has come, which looks at every queue.
+    pub fn turns(&self) -> u64 {
+        // SAFETY: aligned and mapped as long as the object lives, and the kernel's side writes whole
+        // words.
+        unsafe { AtomicU64::from_ptr(self.turns.as_ptr()) }.load(Ordering::Relaxed)
+    }
+
     /// The counters of a program loaded for `plan`.
     ///
     /// # Safety
@@ -176,6 +189,13 @@ impl Program {
         drop(self.link.take());
         self.ended()
     }
+}
+
+/// Replaces what stands in a file.
+fn rewrite(file: &mut File, text: &str) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(text.as_bytes())
 }
 
 /// Applies the plan's changes to the object before it is loaded.

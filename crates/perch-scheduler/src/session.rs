@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A session of `perch run`: it loads the scheduler, watches it and unloads it.
 
+mod ground;
+
+use std::fs::File;
+use std::mem;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use perch_machine::{Machine, MachineError};
-use perch_policy::Topology;
+use perch_machine::Machine;
 
-use crate::arena::{Plan, check_groups, check_processes};
-use crate::described;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
 use crate::kernel::{Kernel, UnableError};
 use crate::program::Program;
-use crate::settings::{Settings, SettingsError};
-use crate::signals::Signals;
+use crate::rights;
+use crate::service::Service;
+use crate::settings::{Settings, Wishes};
+use crate::signals::{Request, Signals};
 use crate::stats::{About, Report, Server, Source};
+use ground::{Ground, Planned};
 
 /// How often the session looks whether the kernel has ended the scheduler.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -23,8 +27,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The scheduler's configuration.
-    pub settings: Settings,
+    /// Where the scheduler's configuration stands.
+    pub wishes: Wishes,
     /// The description of the machine that replaces the one of its /sys; [`run`] refuses a
     /// description with other CPUs, cores or nodes.
     pub machine: Option<Machine>,
@@ -41,15 +45,35 @@ pub struct Options {
 pub enum News {
     /// A note to the person, in a line.
     Note(String),
+    /// A request that was refused while the scheduler goes on, in a line.
+    Refused(String),
     /// The scheduler is loaded; with the machine, kernel and settings.
     Attached(About),
     /// The statistics, once in an interval.
     Interval(Box<Report>),
 }
 
-/// Loads the scheduler and keeps it until SIGINT, SIGTERM or SIGHUP; the statistics at the end.
-/// When the kernel asks for it (a CPU went offline or came online), this function loads the
-/// scheduler again for the machine as it is then.
+/// Reads the settings and looks at the machine as [`run`] does, and loads nothing. Returns what would
+/// be loaded, and the notes about it.
+///
+/// # Errors
+/// [`SchedulerError`] when the settings make no sense on this machine or it cannot be told.
+pub fn check(options: &Options) -> Result<(About, Vec<String>), SchedulerError> {
+    let settings = options.wishes.read()?;
+    let kernel = Kernel::new("/".as_ref());
+    let ground = Ground {
+        kernel: &kernel,
+        described: options.machine.as_ref(),
+    };
+    let planned = ground.plan(&settings, None, &mut |_| ())?;
+    Ok((planned.about, planned.notes))
+}
+
+/// Loads the scheduler and keeps it until SIGINT or SIGTERM; the statistics at the end. When the
+/// kernel asks for it (a CPU went offline or came online), this function loads the scheduler again for
+/// the machine as it is then. On SIGHUP it reads the configuration again, and if that has changed and
+/// makes sense, loads the scheduler with it. Once it has looked around, it gives up the process's
+/// rights to all else than loading.
 ///
 /// # Errors
 /// Any [`SchedulerError`], with the final statistics too where it has run. Whatever happens, the
@@ -58,40 +82,51 @@ pub fn run(
     options: &Options,
     tell: &mut dyn FnMut(News),
 ) -> Result<Report, (SchedulerError, Option<Box<Report>>)> {
+    let early = |error: SchedulerError| (error, None);
     let signals = Signals::block();
     let kernel = Kernel::new("/".as_ref());
-    let source = Source::default();
-    let early = |error| (error, None);
+    let settings = options.wishes.read().map_err(|error| early(error.into()))?;
     kernel.check().map_err(|error| early(error.into()))?;
-
-    let mut machine = None;
-    let mut server = None;
-    let mut restarted = 0;
-    loop {
-        let round = Round {
-            options,
-            kernel: &kernel,
-            signals: &signals,
-            source: &source,
+    let log = options.log.as_ref().map(|path| {
+        let write = |source| UnableError::Write {
+            path: path.clone(),
+            source,
         };
-        let end = round
-            .load(&mut machine, tell)
-            .and_then(|loaded| round.watch(loaded, &mut server, tell));
-        let report = || Some(Box::new(source.report())).filter(|report| report.uptime_ns > 0);
-        match end {
-            Ok(None) => return Ok(source.report()),
-            Ok(Some(ended)) | Err(SchedulerError::Ended(ended)) if ended.wants_restart() => {
-                tell(News::Note(why_again(&ended)));
-                restarted += 1;
-                source.restarted(restarted);
-                // A CPU takes some time to go or come; wait, so as not to reload in a tight loop.
-                if signals.wait(GLANCE) {
-                    return Ok(source.report());
-                }
-            }
-            Ok(Some(ended)) => return Err((SchedulerError::Ended(ended), report())),
-            Err(error) => return Err((error, report())),
+        File::create(path).map_err(write)
+    });
+    let log = log.transpose().map_err(|error| early(error.into()))?;
+    let server = match Server::bind(&options.socket) {
+        Ok(server) => Some(server),
+        Err(error) => {
+            let socket = options.socket.display();
+            tell(News::Note(format!(
+                "no statistics for others: {socket}: {error}"
+            )));
+            None
         }
+    };
+    rights::give_up();
+    let mut session = Session {
+        options,
+        ground: Ground {
+            kernel: &kernel,
+            described: options.machine.as_ref(),
+        },
+        signals: &signals,
+        source: Source::default(),
+        service: Service::new(),
+        log,
+        server,
+        settings,
+        machine: None,
+        hung_up: false,
+    };
+    let end = session.keep_loaded(tell);
+    session.service.stopping();
+    let report = session.source.report();
+    match end {
+        Ok(()) => Ok(report),
+        Err(error) => Err((error, Some(Box::new(report)).filter(|it| it.uptime_ns > 0))),
     }
 }
 
@@ -104,148 +139,127 @@ fn why_again(ended: &Ended) -> String {
     format!("{why}: loading again")
 }
 
-/// One load of the program, with the state that all loads of a session share.
-struct Round<'a> {
+/// The state that all loads of a session share.
+struct Session<'a> {
     options: &'a Options,
-    kernel: &'a Kernel,
+    ground: Ground<'a>,
     signals: &'a Signals,
-    source: &'a Source,
+    source: Source,
+    service: Service,
+    log: Option<File>,
+    server: Option<Server>,
+    settings: Settings,
+    /// The machine as it was when the scheduler was loaded last.
+    machine: Option<Machine>,
+    /// SIGHUP came while no scheduler was loaded.
+    hung_up: bool,
 }
 
 struct Loaded {
     program: Program,
-    plan: Plan,
-    about: About,
+    planned: Planned,
 }
 
-impl Round<'_> {
-    fn load(
-        &self,
-        last: &mut Option<Machine>,
-        tell: &mut dyn FnMut(News),
-    ) -> Result<Loaded, SchedulerError> {
+/// Why a loaded scheduler is watched no longer.
+enum End {
+    /// Somebody asks to stop.
+    Stopped,
+    /// Somebody asks for other settings.
+    Changed(Settings),
+    /// The kernel let it go.
+    Ended(Ended),
+}
+
+impl Session<'_> {
+    /// Loads the scheduler as often as it takes, until somebody asks to stop.
+    fn keep_loaded(&mut self, tell: &mut dyn FnMut(News)) -> Result<(), SchedulerError> {
+        let mut restarted = 0;
+        // The settings before the last change, until a program has them.
+        let mut before: Option<Settings> = None;
+        loop {
+            let end = match self.load(tell) {
+                Ok(loaded) => {
+                    before = None;
+                    self.watch(loaded, tell)
+                }
+                Err(SchedulerError::Ended(ended)) => End::Ended(ended),
+                Err(error) => match before.take() {
+                    Some(settings) => {
+                        tell(News::Refused(format!(
+                            "{error}; loading with the old settings"
+                        )));
+                        self.settings = settings;
+                        continue;
+                    }
+                    None => return Err(error),
+                },
+            };
+            match end {
+                End::Stopped => return Ok(()),
+                End::Changed(settings) => before = Some(mem::replace(&mut self.settings, settings)),
+                End::Ended(ended) if ended.wants_restart() => {
+                    tell(News::Note(why_again(&ended)));
+                    // A CPU takes some time to go or come; wait, so as not to reload in a tight
+                    // loop.
+                    match self.signals.wait(GLANCE) {
+                        Some(Request::Stop) => return Ok(()),
+                        Some(Request::HangUp) => self.hung_up = true,
+                        None => {}
+                    }
+                }
+                End::Ended(ended) => return Err(SchedulerError::Ended(ended)),
+            }
+            restarted += 1;
+            self.source.restarted(restarted);
+        }
+    }
+
+    fn load(&mut self, tell: &mut dyn FnMut(News)) -> Result<Loaded, SchedulerError> {
         // This comes before the look at the machine, so that a later change is noticed.
-        let seq = self.kernel.hotplug_seq();
-        let machine = self.machine(last.take(), tell)?;
-        let topology = Topology::new(&machine);
-        let settings = &self.options.settings;
-        let (modes, mut notes) = settings.modes_for(&topology);
-        notes.extend(settings.without_effect(&topology, modes));
+        let seq = self.ground.kernel.hotplug_seq();
+        let mut planned = self
+            .ground
+            .plan(&self.settings, self.machine.as_ref(), tell)?;
         if self.source.is_new() {
+            let notes = mem::take(&mut planned.notes);
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
-        let tuning = settings.tuning();
-        let possible = self.kernel.possible().unwrap_or(0);
-        let possible = possible.max(topology.nr_cpus());
-        check_processes(&topology, modes, &tuning)?;
-        check_groups(&tuning, possible)?;
-        let plan = Plan::new(
-            &machine,
-            &topology,
-            possible,
-            modes,
-            &tuning,
-            settings.bands(),
-        );
-        let log = self.options.log.as_deref();
-        let program = Program::load(self.kernel, &plan, seq, log)?;
-        let mut about = About::new(&machine, self.kernel.version(), modes);
-        about.band = settings.band_in_words();
-        if let Some(online) = self.kernel.online() {
-            about.cpus = about.cpus.min(online.len() as u64);
-        }
-        *last = Some(machine);
-        Ok(Loaded {
-            program,
-            plan,
-            about,
-        })
+        let log = self.log.as_mut().zip(self.options.log.as_deref());
+        let program = Program::load(self.ground.kernel, &planned.plan, seq, log)?;
+        self.machine = Some(planned.machine.clone());
+        Ok(Loaded { program, planned })
     }
 
-    /// The machine as it is now, or as it is described.
-    fn machine(
-        &self,
-        last: Option<Machine>,
-        tell: &mut dyn FnMut(News),
-    ) -> Result<Machine, SchedulerError> {
-        let found = perch_machine::detect("/".as_ref());
-        match (&self.options.machine, found) {
-            (None, Ok(found)) => Ok(found),
-            // The description agreed at the first load; since then a CPU went offline.
-            (Some(described), Ok(found))
-                if last.is_some() && found.cpus.len() < described.cpus.len() =>
-            {
-                tell(News::Note(
-                    "a CPU is offline: its place on the machine is kept".to_string(),
-                ));
-                Ok(described.clone())
-            }
-            (Some(described), Ok(found)) => match described::check(described, &found) {
-                Ok(()) => Ok(described.clone()),
-                Err(source) => Err(SchedulerError::Settings(SettingsError::OtherMachine {
-                    name: described.name.clone(),
-                    source,
-                })),
-            },
-            (_, Err(error)) => self.without_holes(last, error, tell),
-        }
-    }
-
-    /// A CPU in the middle that goes offline leaves a hole in the numbering, which a machine
-    /// cannot have; the machine as it was before it went still holds every CPU that is online,
-    /// and to the scheduler the missing one is never idle.
-    fn without_holes(
-        &self,
-        last: Option<Machine>,
-        error: MachineError,
-        tell: &mut dyn FnMut(News),
-    ) -> Result<Machine, SchedulerError> {
-        let online = self.kernel.online();
-        let highest = online.and_then(|cpus| cpus.last().map(|&cpu| cpu as usize));
-        match (last, highest) {
-            (Some(machine), Some(highest)) if highest < machine.cpus.len() => {
-                tell(News::Note(
-                    "a CPU in the middle is offline: its place on the machine is kept".to_string(),
-                ));
-                Ok(machine)
-            }
-            _ => Err(UnableError::Machine(error).into()),
-        }
-    }
-
-    /// Watches until a signal comes (returns none) or until the kernel ends the scheduler.
-    fn watch(
-        &self,
-        mut loaded: Loaded,
-        server: &mut Option<Server>,
-        tell: &mut dyn FnMut(News),
-    ) -> Result<Option<Ended>, SchedulerError> {
+    /// Watches until a signal comes or until the kernel ends the scheduler.
+    fn watch(&mut self, mut loaded: Loaded, tell: &mut dyn FnMut(News)) -> End {
+        let Planned { plan, about, .. } = &loaded.planned;
         // SAFETY: retired below, before the program goes.
-        let counters = unsafe { loaded.program.counters(&loaded.plan) };
-        self.source.open(counters, loaded.about.clone());
-        if server.is_none() {
-            match Server::start(&self.options.socket, self.source.clone()) {
-                Ok(started) => *server = Some(started),
-                Err(error) => tell(News::Note(format!(
-                    "no statistics for others: {}: {error}",
-                    self.options.socket.display()
-                ))),
+        let counters = unsafe { loaded.program.counters(plan) };
+        self.source.open(counters, about.clone());
+        if let Some(server) = &mut self.server {
+            if let Err(error) = server.answer(&self.source) {
+                tell(News::Note(format!("no statistics for others: {error}")));
             }
         }
-        tell(News::Attached(loaded.about.clone()));
-        let stopped = self.wait(&loaded.program, tell);
+        self.service
+            .ready(&format!("scheduling {} CPUs: {}", about.cpus, about.modes));
+        tell(News::Attached(about.clone()));
+        let asked = self.wait(&loaded.program, tell);
+        if let Some(End::Changed(_)) = asked {
+            self.service.reloading();
+        }
         let ended = loaded.program.unload();
         self.source.retire();
         // A signal and an ejection may coincide: the caller must then learn of the ejection.
-        Ok(match ended {
-            Some(ended) if stopped && ended.is_plain_unload() => None,
-            None if stopped => None,
-            other => other,
-        })
+        match (asked, ended) {
+            (Some(asked), Some(ended)) if ended.is_plain_unload() => asked,
+            (_, Some(ended)) => End::Ended(ended),
+            (asked, None) => asked.unwrap_or(End::Stopped),
+        }
     }
 
-    /// True if a signal came.
-    fn wait(&self, program: &Program, tell: &mut dyn FnMut(News)) -> bool {
+    /// Waits for a request, or for the kernel to end the program, which is none.
+    fn wait(&mut self, program: &Program, tell: &mut dyn FnMut(News)) -> Option<End> {
         let mut next = self
             .options
             .interval
@@ -254,17 +268,60 @@ impl Round<'_> {
             let due = next.map_or(GLANCE, |next| {
                 next.saturating_duration_since(Instant::now())
             });
-            if self.signals.wait(due.min(GLANCE)) {
-                return true;
+            let late = mem::take(&mut self.hung_up).then_some(Request::HangUp);
+            match late.or_else(|| self.signals.wait(due.min(GLANCE))) {
+                Some(Request::Stop) => return Some(End::Stopped),
+                Some(Request::HangUp) => {
+                    if let Some(settings) = self.changed(tell) {
+                        return Some(End::Changed(settings));
+                    }
+                }
+                None => {}
             }
             if program.ended().is_some() {
-                return false;
+                return None;
             }
+            self.service.alive(program.turns());
             if let (Some(at), Some(interval)) = (next, self.options.interval) {
                 if Instant::now() >= at {
                     tell(News::Interval(Box::new(self.source.report())));
                     next = Some(at + interval);
                 }
+            }
+        }
+    }
+
+    /// Reads the settings again. None if they are as they were, or if they would not do; the
+    /// scheduler then goes on.
+    fn changed(&self, tell: &mut dyn FnMut(News)) -> Option<Settings> {
+        let Some(file) = &self.options.wishes.config else {
+            tell(News::Note(
+                "SIGHUP: nothing to read again without --config; SIGTERM unloads".to_string(),
+            ));
+            return None;
+        };
+        let file = file.display();
+        let planned = |settings: Settings| {
+            let machine = self.machine.as_ref();
+            let planned = self.ground.plan(&settings, machine, &mut |_| ())?;
+            Ok((settings, planned.notes))
+        };
+        let read = self.options.wishes.read();
+        match read.map_err(SchedulerError::from).and_then(planned) {
+            Err(error) => {
+                tell(News::Refused(format!(
+                    "{error}; perch goes on with the settings that it has"
+                )));
+                None
+            }
+            Ok((settings, _)) if settings == self.settings => {
+                tell(News::Note(format!("{file} has not changed")));
+                None
+            }
+            Ok((settings, notes)) => {
+                notes.into_iter().for_each(|note| tell(News::Note(note)));
+                tell(News::Note(format!("{file} has changed: loading again")));
+                Some(settings)
             }
         }
     }

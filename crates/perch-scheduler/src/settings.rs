@@ -6,6 +6,7 @@ mod read;
 mod schema;
 mod show;
 mod table;
+mod wishes;
 
 use perch_policy::{Layout, Mechanism, Mode, Modes, Premise, Setting, Topology};
 
@@ -16,6 +17,7 @@ pub use schema::schema;
 pub use show::{help, markdown};
 use table::SETTINGS;
 pub(crate) use table::{DEFAULT_GROUPS, Tuning};
+pub use wishes::Wishes;
 
 /// The settings that the user asks for. A setting that the user leaves out has the default of the
 /// table of settings.

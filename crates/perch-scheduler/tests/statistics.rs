@@ -33,6 +33,13 @@ impl Drop for Folder {
     }
 }
 
+/// A server of a scheduler that has counted nothing.
+fn answering(socket: &Path) -> Server {
+    let mut server = Server::bind(socket).unwrap();
+    server.answer(&Source::default()).unwrap();
+    server
+}
+
 /// Sends one line to the server and returns the server's answer.
 fn ask(socket: &Path, line: &str) -> (i64, Value) {
     let mut stream = UnixStream::connect(socket).unwrap();
@@ -50,7 +57,7 @@ fn ask(socket: &Path, line: &str) -> (i64, Value) {
 fn the_field_s_requests_are_answered() {
     let folder = Folder::new("requests");
     let socket = folder.socket();
-    let _server = Server::start(&socket, Source::default()).unwrap();
+    let _server = answering(&socket);
 
     for request in [
         "{\"req\":\"stats\"}\n",
@@ -76,7 +83,7 @@ fn the_field_s_requests_are_answered() {
 fn senseless_requests_are_refused_and_the_next_one_is_answered() {
     let folder = Folder::new("refusals");
     let socket = folder.socket();
-    let _server = Server::start(&socket, Source::default()).unwrap();
+    let _server = answering(&socket);
 
     for (request, words) in [
         (
@@ -105,7 +112,7 @@ fn senseless_requests_are_refused_and_the_next_one_is_answered() {
 fn a_client_asks_as_often_as_it_likes() {
     let folder = Folder::new("client");
     let socket = folder.socket();
-    let server = Server::start(&socket, Source::default()).unwrap();
+    let server = answering(&socket);
     let mut client = Client::connect(&socket).unwrap();
     let report = client.report().unwrap();
     assert_eq!(report.reasons.len(), Reason::ALL.len());
@@ -127,9 +134,9 @@ fn nobody_who_answers_is_said_so() {
     let error = Client::connect(&socket).unwrap_err().to_string();
     assert!(error.contains("start one with sudo perch run"), "{error}");
     // The next one takes its place, and the one after that does not take it from it.
-    let _server = Server::start(&socket, Source::default()).unwrap();
+    let _server = answering(&socket);
     assert!(Client::connect(&socket).unwrap().report().is_ok());
-    let error = Server::start(&socket, Source::default()).unwrap_err();
+    let error = Server::bind(&socket).unwrap_err();
     assert_eq!(error.to_string(), "another scheduler answers there");
 }
 

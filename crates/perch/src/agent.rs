@@ -5,7 +5,7 @@
 use clap::Subcommand;
 
 use crate::output::Failure;
-use crate::{bench, lab, rtapp};
+use crate::{bench, lab, notified, rtapp};
 
 /// The hidden command.
 pub const NAME: &str = "agent";
@@ -41,6 +41,9 @@ pub enum Command {
     /// Run the real rt-app and count its wake-ups
     #[command(name = rtapp::GUEST)]
     RtApp(rtapp::Arguments),
+    /// Run a command and print what it says to a service manager
+    #[command(name = notified::NOTIFIED)]
+    Notified(notified::Arguments),
     /// Measure a scheduler's BPF programs, for `perch bench --lab`
     #[command(name = bench::GUEST)]
     Bench(bench::GuestArguments),
@@ -63,6 +66,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Pong(arguments) => lab::run_pong(&arguments),
         Command::Pair(arguments) => lab::run_pair(&arguments),
         Command::RtApp(arguments) => rtapp::run_in_guest(&arguments),
+        Command::Notified(arguments) => notified::run(&arguments),
         Command::Bench(arguments) => bench::run_in_guest(arguments),
     }
 }

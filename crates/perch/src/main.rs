@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
 //! done, 1 when it failed, 2 when what was asked, or a file that was given, makes no sense, and 3 when
-//! it is done and a gate failed.
+//! it is done and a gate failed. `perch run` has codes of its own for what a service manager must know.
 
 mod advise;
 mod agent;
@@ -16,6 +16,7 @@ mod import;
 mod lab;
 mod machine;
 mod meter;
+mod notified;
 mod output;
 mod raw;
 mod record;
@@ -34,7 +35,9 @@ mod store;
 mod sweep;
 mod workload;
 
+use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -119,8 +122,22 @@ fn refused(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
+/// The name by which the tools of sched_ext start its schedulers: `perch run` under another name.
+const AS_SCHEDULER: &str = "scx_perch";
+
+/// The arguments, with `run` put before those of [`AS_SCHEDULER`].
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    let version = |word: &OsString| word == "--version" || word == "-V";
+    if name == Some(AS_SCHEDULER.as_ref()) && !arguments.get(1).is_some_and(version) {
+        arguments.insert(1, "run".into());
+    }
+    arguments
+}
+
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };

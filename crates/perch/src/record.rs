@@ -113,7 +113,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let mut ended = None;
     let done = || {
-        let stopped = signals.wait(Duration::ZERO);
+        let stopped = signals.wait(Duration::ZERO).is_some();
         if let Some(child) = &mut child {
             ended = child.try_wait().unwrap_or_default();
             if stopped && ended.is_none() {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use perch_scheduler::stats::{Report, SOCKET, StatisticsError};
-use perch_scheduler::{Band, News, Options, SchedulerError, Settings, SettingsError, settings};
+use perch_scheduler::stats::{About, Report, SOCKET, StatisticsError};
+use perch_scheduler::{News, Options, SchedulerError, SettingsError, Wishes, settings};
 
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit, say};
 use crate::stats::{interval, line, summary};
 
 /// The arguments of `perch run`.
@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Where to give statistics to perch stats and the tools of sched_ext
     #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     socket: PathBuf,
+    /// Read the configuration, look at the machine, say what would be loaded, and load nothing
+    #[arg(long)]
+    check: bool,
     /// Say nothing but errors, no statistics at the end either
     #[arg(long, short)]
     quiet: bool,
@@ -66,36 +69,55 @@ impl From<SchedulerError> for Failure {
     }
 }
 
+/// A failure with the exit code that tells a service manager whether to try again: 3 if that is in
+/// vain, 4 if somebody does not want it.
+fn ended(error: SchedulerError) -> Failure {
+    let code = match (error.lasts(), error.is_by_hand()) {
+        (true, _) => Some(3),
+        (_, true) => Some(4),
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    Failure {
+        code: code.unwrap_or(failure.code),
+        ..failure
+    }
+}
+
 /// Carries out `perch run`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let mut settings = match &arguments.config {
-        Some(file) => Settings::from_file(file)?,
-        None => Settings::default(),
+    let wishes = Wishes {
+        config: arguments.config,
+        set: arguments.set,
+        bands: arguments.band,
     };
-    settings.set_all(&arguments.set)?;
-    for rule in &arguments.band {
-        settings.add_band(rule.parse::<Band>()?)?;
-    }
+    // What is wrong with them is said first, whatever else is.
+    wishes.read()?;
     let machine = arguments.machine.as_deref().map(perch_machine::resolve);
     let options = Options {
-        settings,
+        wishes,
         machine: machine.transpose()?,
         interval: arguments.interval,
         socket: arguments.socket,
         log: arguments.log,
     };
-    let mut last: Option<Report> = None;
     let quiet = arguments.quiet;
+    if arguments.check {
+        let (about, notes) = perch_scheduler::check(&options).map_err(ended)?;
+        if !quiet {
+            notes.into_iter().for_each(say);
+            say_band(&about);
+            say(format!("would schedule {}", in_words(&about)));
+        }
+        return Ok(());
+    }
+    let mut last: Option<Report> = None;
     let mut tell = |news: News| match news {
-        News::Note(note) if !quiet => eprintln!("perch: {note}"),
+        News::Refused(words) => say(words),
+        News::Note(note) if !quiet => say(note),
         News::Attached(about) if !quiet => {
-            if !about.band.is_empty() {
-                eprintln!("perch: real-time band: {}", about.band);
-            }
-            eprintln!(
-                "perch: scheduling {} CPUs of {} on Linux {}: {}; Ctrl-C unloads",
-                about.cpus, about.machine, about.kernel, about.modes
-            );
+            say_band(&about);
+            say(format!("scheduling {}; Ctrl-C unloads", in_words(&about)));
         }
         News::Interval(report) => {
             let change = last.as_ref().map(|last| report.since(last));
@@ -112,8 +134,21 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             if let (false, Some(report)) = (quiet, report) {
                 emit(&summary(&report))?;
             }
-            return Err(error.into());
+            return Err(ended(error));
         }
     }
     Ok(())
+}
+
+fn in_words(about: &About) -> String {
+    format!(
+        "{} CPUs of {} on Linux {}: {}",
+        about.cpus, about.machine, about.kernel, about.modes
+    )
+}
+
+fn say_band(about: &About) {
+    if !about.band.is_empty() {
+        say(format!("real-time band: {}", about.band));
+    }
 }

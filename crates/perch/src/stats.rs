@@ -156,7 +156,7 @@ pub fn summary(report: &Report) -> String {
             times => format!("{times} times"),
         };
         out.push_str(&format!(
-            "\nloaded again {times} because the machine changed\n"
+            "\nloaded again {times} because the machine or the configuration changed\n"
         ));
     }
     out

@@ -184,6 +184,9 @@ static inline void look_for_impatient(perch_u64 now)
 		cpu_state(cpu)->impatient = 1;
 }
 
+/* Turns of the timer, for the loader: while they come, the scheduler does its work. */
+perch_u64 perch_turns SEC(".data.turns");
+
 static int turn(void *map, int *key, struct bpf_timer *timer)
 {
 	const struct perch_config *c = config();
@@ -192,6 +195,7 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 	perch_u32 cpu;
 
 	coarse_now = now;
+	perch_turns++;
 	for (cpu = 0; cpu < c->topology.nr_cpus && can_loop; cpu++)
 		if (!update_cpu(cpu, elapsed))
 			some_idle = true;

@@ -74,7 +74,7 @@ pub struct Report {
     pub uptime_ns: u64,
     /// Time that tasks ran under it, nanoseconds, summed over CPUs.
     pub busy_ns: u64,
-    /// How often it was loaded again because the machine changed.
+    /// How often it was loaded again because the machine or the configuration changed.
     pub restarts: u64,
     /// CPUs on which a task of the real-time band waits now that may run elsewhere.
     pub overloaded_cpus: u64,

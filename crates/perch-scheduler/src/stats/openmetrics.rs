@@ -52,7 +52,7 @@ pub fn openmetrics(report: &Report) -> String {
         help,
     );
     let _ = writeln!(out, "perch_busy_seconds_total {}", seconds(report.busy_ns));
-    let help = "Reloads because the machine changed";
+    let help = "Reloads because the machine or the configuration changed";
     head(&mut out, "perch_restarts", "counter", None, help);
     let _ = writeln!(out, "perch_restarts_total {}", report.restarts);
 

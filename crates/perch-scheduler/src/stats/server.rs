@@ -21,21 +21,23 @@ const LONGEST_REQUEST: u64 = 64 * 1024;
 /// So many may be connected at once; more are turned away.
 const MOST_CLIENTS: usize = 64;
 
-/// A socket that answers until the value is dropped.
+/// A socket that is there until the value is dropped.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
+    /// Whoever connects before there are answers waits for them here.
+    waiting: Option<UnixListener>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Begins to answer at `path`, whose folders are made. A socket at which no process answers any
-    /// more is replaced.
+    /// Makes the socket `path` and its folders. A socket at which no process answers any more is
+    /// replaced.
     ///
     /// # Errors
     /// When the socket cannot be made, or when another process answers there.
-    pub fn start(path: &Path, source: Source) -> io::Result<Server> {
+    pub fn bind(path: &Path) -> io::Result<Server> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -47,17 +49,28 @@ impl Server {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = UnixListener::bind(path)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("perch-stats".to_string())
-            .spawn(move || accept(&listener, &source, &seen))?;
         Ok(Server {
             path: path.to_path_buf(),
-            stop,
-            thread: Some(thread),
+            waiting: Some(UnixListener::bind(path)?),
+            stop: Arc::new(AtomicBool::new(false)),
+            thread: None,
         })
+    }
+
+    /// Begins to answer from `source`; does nothing if it has begun.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn answer(&mut self, source: &Source) -> io::Result<()> {
+        let Some(listener) = self.waiting.take() else {
+            return Ok(());
+        };
+        let (source, stop) = (source.clone(), Arc::clone(&self.stop));
+        let thread = thread::Builder::new()
+            .name("perch-stats".to_string())
+            .spawn(move || accept(&listener, &source, &stop))?;
+        self.thread = Some(thread);
+        Ok(())
     }
 }
 
@@ -65,7 +78,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes the thread that waits for a client to connect.
-        let woken = UnixStream::connect(&self.path).is_ok();
+        let woken = self.thread.is_some() && UnixStream::connect(&self.path).is_ok();
         let _ = fs::remove_file(&self.path);
         if let (true, Some(thread)) = (woken, self.thread.take()) {
             let _ = thread.join();

@@ -29,13 +29,13 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     assert!(nobody.contains("perch run"), "{nobody}");
 
     lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
-    let user = refused(&lab, "su nobody -c 'perch run'", 1);
+    let user = refused(&lab, "su nobody -c 'perch run'", 3);
     assert!(user.contains("needs root"), "{user}");
     assert!(user.contains("sudo perch run"), "{user}");
 
     // A kernel without sched_ext shows nothing of it below /sys/kernel.
     let hidden = "unshare -m sh -c 'mount -t tmpfs none /sys/kernel && perch run'";
-    let without = refused(&lab, hidden, 1);
+    let without = refused(&lab, hidden, 3);
     assert!(without.contains("has no sched_ext"), "{without}");
     assert!(without.contains("CONFIG_SCHED_CLASS_EXT"), "{without}");
 
@@ -58,7 +58,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     let perch = lab.load("");
     lab.text("echo S > /proc/sysrq-trigger");
     let (status, said) = perch.ended();
-    assert_eq!(status, Status::Code(1), "{said}");
+    assert_eq!(status, Status::Code(4), "{said}");
     assert!(said.contains("SysRq-S unloaded perch"), "{said}");
     assert!(said.contains("back on its own scheduler"), "{said}");
     lab.is_on_its_own();

@@ -28,6 +28,7 @@ mod page;
 mod placement;
 mod recorded;
 mod robust;
+mod service;
 #[path = "../support/mod.rs"]
 mod support;
 mod timed;

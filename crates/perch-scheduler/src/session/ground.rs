@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The machine under a scheduler, and the plan of a program for it.
+
+use perch_machine::{Machine, MachineError};
+use perch_policy::Topology;
+
+use super::News;
+use crate::arena::{Plan, check_groups, check_processes};
+use crate::described;
+use crate::error::SchedulerError;
+use crate::kernel::{Kernel, UnableError};
+use crate::settings::{Settings, SettingsError};
+use crate::stats::About;
+
+/// A kernel and its machine.
+pub(super) struct Ground<'a> {
+    pub kernel: &'a Kernel,
+    /// The description that replaces the one of its /sys.
+    pub described: Option<&'a Machine>,
+}
+
+/// What is to be loaded.
+pub(super) struct Planned {
+    pub machine: Machine,
+    pub plan: Plan,
+    pub about: About,
+    /// What the settings ask for and do not get.
+    pub notes: Vec<String>,
+}
+
+impl Ground<'_> {
+    /// Looks at the machine, which was `last` when perch looked before, and plans a program for it.
+    ///
+    /// # Errors
+    /// [`SchedulerError`] when the machine cannot be told, or when the settings ask for more than it
+    /// may hold.
+    pub fn plan(
+        &self,
+        settings: &Settings,
+        last: Option<&Machine>,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Planned, SchedulerError> {
+        let machine = self.machine(last, tell)?;
+        let topology = Topology::new(&machine);
+        let (modes, mut notes) = settings.modes_for(&topology);
+        notes.extend(settings.without_effect(&topology, modes));
+        let tuning = settings.tuning();
+        let possible = self.kernel.possible().unwrap_or(0);
+        let possible = possible.max(topology.nr_cpus());
+        check_processes(&topology, modes, &tuning)?;
+        check_groups(&tuning, possible)?;
+        let plan = Plan::new(
+            &machine,
+            &topology,
+            possible,
+            modes,
+            &tuning,
+            settings.bands(),
+        );
+        let mut about = About::new(&machine, self.kernel.version(), modes);
+        about.band = settings.band_in_words();
+        if let Some(online) = self.kernel.online() {
+            about.cpus = about.cpus.min(online.len() as u64);
+        }
+        Ok(Planned {
+            machine,
+            plan,
+            about,
+            notes,
+        })
+    }
+
+    /// The machine as it is now, or as it is described.
+    fn machine(
+        &self,
+        last: Option<&Machine>,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Machine, SchedulerError> {
+        let found = perch_machine::detect("/".as_ref());
+        match (self.described, found) {
+            (None, Ok(found)) => Ok(found),
+            // The description agreed at the first load; since then a CPU went offline.
+            (Some(described), Ok(found))
+                if last.is_some() && found.cpus.len() < described.cpus.len() =>
+            {
+                tell(News::Note(
+                    "a CPU is offline: its place on the machine is kept".to_string(),
+                ));
+                Ok(described.clone())
+            }
+            (Some(described), Ok(found)) => match described::check(described, &found) {
+                Ok(()) => Ok(described.clone()),
+                Err(source) => Err(SchedulerError::Settings(SettingsError::OtherMachine {
+                    name: described.name.clone(),
+                    source,
+                })),
+            },
+            (_, Err(error)) => self.without_holes(last, error, tell),
+        }
+    }
+
+    /// A CPU in the middle that goes offline leaves a hole in the numbering, which a machine
+    /// cannot have; the machine as it was before it went still holds every CPU that is online,
+    /// and to the scheduler the missing one is never idle.
+    fn without_holes(
+        &self,
+        last: Option<&Machine>,
+        error: MachineError,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Machine, SchedulerError> {
+        let online = self.kernel.online();
+        let highest = online.and_then(|cpus| cpus.last().map(|&cpu| cpu as usize));
+        match (last, highest) {
+            (Some(machine), Some(highest)) if highest < machine.cpus.len() => {
+                tell(News::Note(
+                    "a CPU in the middle is offline: its place on the machine is kept".to_string(),
+                ));
+                Ok(machine.clone())
+            }
+            _ => Err(UnableError::Machine(error).into()),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The places from which settings come, so that they can be read again.
+
+use std::path::PathBuf;
+
+use super::{Settings, SettingsError};
+use crate::band::Band;
+
+/// The places from which settings come.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// A TOML file.
+    pub config: Option<PathBuf>,
+    /// What `--set` says, which has the last word.
+    pub set: Vec<String>,
+    /// What `--band` says, after the rules of the file.
+    pub bands: Vec<String>,
+}
+
+impl Wishes {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`SettingsError`], with the place, the key and what was expected.
+    pub fn read(&self) -> Result<Settings, SettingsError> {
+        let mut settings = match &self.config {
+            Some(file) => Settings::from_file(file)?,
+            None => Settings::default(),
+        };
+        settings.set_all(&self.set)?;
+        for rule in &self.bands {
+            settings.add_band(rule.parse::<Band>()?)?;
+        }
+        Ok(settings)
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! perch as a service: it says how it is, reads its configuration again while it runs, and holds no
+//! right that it does not need.
+
+use perch_lab::guest::Status;
+
+use crate::guest::Lab;
+use crate::loaded::Perch;
+
+const CONFIG: &str = "/etc/perch.toml";
+
+/// CAP_PERFMON and CAP_BPF, as /proc shows capabilities.
+const KEPT: &str = "000000c000000000";
+
+/// The process id of `perch run`.
+fn pid(lab: &Lab) -> String {
+    let script = "for task in /proc/[0-9]*; do
+            case $(tr '\\0' ' ' <$task/cmdline) in 'perch run'*) echo ${task#/proc/} ;; esac
+        done 2>/dev/null";
+    let pid = lab.text(script).trim().to_string();
+    assert!(pid.parse::<u32>().is_ok(), "{pid}");
+    pid
+}
+
+#[test]
+fn a_service_reads_its_configuration_again() {
+    let lab = Lab::boot("7.2", 8);
+    lab.put(CONFIG, "slice_us = 5000\n");
+    let script = format!("exec perch agent notified --watchdog 4 perch run --config {CONFIG}");
+    let perch = Perch::new(&lab, lab.start(&script));
+    perch.says("READY=1\nSTATUS=scheduling 8 CPUs: cluster=perch");
+    // Signs of life come while the timer does: at once, and each second.
+    perch.says("WATCHDOG=1\nWATCHDOG=1\nWATCHDOG=1\n");
+    let service = pid(&lab);
+    let rights = lab.text(&format!("cat /proc/{service}/status"));
+    for name in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        let has = rights.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key == name).then_some(value.trim())
+        });
+        let expected = match name {
+            "CapInh" | "CapAmb" => "0000000000000000",
+            _ => KEPT,
+        };
+        assert_eq!(has, Some(expected), "{name}");
+    }
+
+    let hang_up = format!("kill -HUP {service}");
+    let reread = |text: &str| {
+        lab.put(CONFIG, text);
+        lab.text(&hang_up);
+    };
+    lab.text(&hang_up);
+    perch.says_often("/etc/perch.toml has not changed", 1);
+    reread("slice_us = 50\n");
+    perch.says_often("slice_us: 50: expected 100 to 1000000; perch goes on", 1);
+    reread("processes = 65536\ngroups = 65536\nslice_us = 1\n");
+    perch.says_often("/etc/perch.toml:3: slice_us: 1: expected", 1);
+    assert_eq!(perch.report().restarts, 0);
+
+    reread("modes = \"cluster=off\"\n[[band]]\ncomm = \"x*\"\npriority = 1\n");
+    perch.says("RELOADING=1\nMONOTONIC_USEC=");
+    perch.says("READY=1\nSTATUS=scheduling 8 CPUs: cluster=off");
+    perch.says_often("/etc/perch.toml has changed: loading again", 1);
+    perch.is_well();
+    let report = perch.report();
+    assert_eq!(report.restarts, 1);
+    assert!(report.about.band.starts_with("comm=x*"), "{report:?}");
+
+    // A CPU that goes asks for another load, which the rights that are left must do for.
+    lab.text("echo 0 > /sys/devices/system/cpu/cpu7/online");
+    perch.says("READY=1\nSTATUS=scheduling 7 CPUs: cluster=off");
+    perch.is_well();
+
+    lab.text(&format!("kill {service}"));
+    perch.says("STOPPING=1\n");
+    let (status, said) = perch.ended();
+    assert_eq!(status, Status::Code(0), "{said}");
+    lab.is_on_its_own();
+    lab.is_well();
+}
+
+#[test]
+fn a_terminal_that_goes_leaves_the_scheduler() {
+    let lab = Lab::boot("7.2", 8);
+    let perch = lab.load("");
+    lab.text(&format!("kill -HUP {}", pid(&lab)));
+    perch.says_often("nothing to read again without --config", 1);
+    perch.unload();
+}
