@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use perch_policy::Reason;
 use perch_scheduler::interface::Event;
-use perch_scheduler::stats::{About, Client, Decisions, Report, Server, Source, openmetrics};
+use perch_scheduler::stats::{
+    About, Client, Decisions, Listener, Report, Server, Source, openmetrics, prometheus,
+};
 use serde_json::Value;
 
 /// A folder of its own for one test's sockets, removed at the end.
@@ -164,8 +167,8 @@ fn another_scheduler_s_answer_is_not_taken_for_perch_s() {
     other.join().unwrap();
 }
 
-#[test]
-fn the_exposition_is_openmetrics() {
+/// A report with something of everything.
+fn sample() -> Report {
     let mut report = Report {
         at_ns: 1,
         uptime_ns: 61_000_000_002,
@@ -187,5 +190,94 @@ fn the_exposition_is_openmetrics() {
             .insert(reason.to_string(), Decisions { wakeups });
     }
     report.events.insert("direct".to_string(), 90);
-    assert_eq!(openmetrics(&report), include_str!("exposition.txt"));
+    report
+}
+
+#[test]
+fn the_exposition_is_openmetrics() {
+    assert_eq!(openmetrics(Some(&sample())), include_str!("exposition.txt"));
+    let none = openmetrics(None);
+    assert!(none.contains("\nperch_up 0\n# EOF\n"), "{none}");
+}
+
+/// Every family of the older text is described before its samples, which have its name.
+#[test]
+fn the_older_text_has_the_same_samples() {
+    let (new, old) = (openmetrics(Some(&sample())), prometheus(Some(&sample())));
+    let samples = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(samples(&new), samples(&old));
+    let mut family = "";
+    for line in old.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "HELP", name, _] => family = name,
+            ["#", "TYPE", name, kind] => {
+                assert_eq!(name, family);
+                assert!(["counter", "gauge"].contains(&kind), "{line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            }
+            ["#", ..] => panic!("{line}"),
+            _ => assert_eq!(line.split(['{', ' ']).next(), Some(family)),
+        }
+    }
+}
+
+/// Sends a request to a collector's port and returns the answer.
+fn get(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_collector_gets_what_it_asks_for() {
+    let folder = Folder::new("listen");
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), folder.socket()).unwrap();
+    let address = listener.address().unwrap();
+    // It listens for as long as the process lives.
+    std::thread::spawn(move || listener.serve());
+
+    let plain = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    let none = get(address, plain);
+    assert!(none.starts_with("HTTP/1.1 200 OK\r\n"), "{none}");
+    assert!(none.contains("\nperch_up 0\n"), "{none}");
+
+    let _server = answering(&folder.socket());
+    let some = get(address, plain);
+    assert!(
+        some.contains("Content-Type: text/plain; version=0.0.4"),
+        "{some}"
+    );
+    assert!(some.contains("\nperch_up 1\n"), "{some}");
+    assert!(some.contains("\nperch_direct_total 0\n"), "{some}");
+    let new =
+        "GET /metrics?x HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
+    let new = get(address, new);
+    assert!(
+        new.contains("Content-Type: application/openmetrics-text"),
+        "{new}"
+    );
+    assert!(new.ends_with("\n# EOF\n"), "{new}");
+    let length = new.split("\r\n\r\n").nth(1).unwrap().len();
+    assert!(
+        new.contains(&format!("Content-Length: {length}\r\n")),
+        "{new}"
+    );
+
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", "404"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("\0\0\r\n\r\n", "400"),
+    ] {
+        let answer = get(address, request);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
 }

@@ -2,16 +2,17 @@
 //! `perch stats`: shows the statistics of a loaded scheduler. `perch run` shows its own with the
 //! same functions.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use perch_report::{Align, Grid};
 use perch_scheduler::interface::Event;
-use perch_scheduler::stats::{Client, Report, SOCKET, openmetrics};
+use perch_scheduler::stats::{Client, Listener, Report, SOCKET, openmetrics, prometheus};
 
 use crate::arguments::{BadValue, duration_ns};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit, say};
 
 /// The arguments of `perch stats`.
 #[derive(Args)]
@@ -22,6 +23,10 @@ pub struct Arguments {
     /// How to write it
     #[arg(long, value_enum, default_value_t = Form::Table, value_name = "FORMAT")]
     format: Form,
+    /// Answer http://ADDRESS/metrics, for Prometheus and its like, until Ctrl-C; for example
+    /// 127.0.0.1:9843. Without a scheduler the metrics say that none is up
+    #[arg(long, value_name = "ADDRESS", value_parser = address, conflicts_with_all = ["interval", "format"])]
+    listen: Option<SocketAddr>,
     /// Where the scheduler gives its statistics
     #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     socket: PathBuf,
@@ -35,6 +40,8 @@ enum Form {
     Json,
     /// For Prometheus and its like
     Openmetrics,
+    /// Prometheus's older text, as node_exporter reads it from files
+    Prometheus,
 }
 
 /// A duration from 100 ms to an hour.
@@ -45,13 +52,23 @@ pub fn interval(text: &str) -> Result<Duration, BadValue> {
     }
 }
 
+/// An address to listen at.
+fn address(text: &str) -> Result<SocketAddr, BadValue> {
+    let wrong = "expected an IP address and a port, for example 127.0.0.1:9843 or [::]:9843";
+    text.parse().map_err(|_| wrong.into())
+}
+
 /// Carries out `perch stats`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    if arguments.interval.is_some() && arguments.format == Form::Openmetrics {
+    let is_exposition = matches!(arguments.format, Form::Openmetrics | Form::Prometheus);
+    if arguments.interval.is_some() && is_exposition {
         return Err(Failure::input(
-            "--interval and --format openmetrics: an exposition is one moment's; \
+            "--interval and --format openmetrics or prometheus: an exposition is one moment's; \
              let the collector ask as often as it likes",
         ));
+    }
+    if let Some(address) = arguments.listen {
+        return listen(address, arguments.socket);
     }
     let mut client = Client::connect(&arguments.socket)?;
     let mut last = client.report()?;
@@ -59,7 +76,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         return match arguments.format {
             Form::Table => emit(&summary(&last)),
             Form::Json => emit(&json(&last)),
-            Form::Openmetrics => emit(&openmetrics(&last)),
+            Form::Openmetrics => emit(&openmetrics(Some(&last))),
+            Form::Prometheus => emit(&prometheus(Some(&last))),
         };
     };
     loop {
@@ -71,6 +89,15 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         last = report;
     }
+}
+
+fn listen(address: SocketAddr, socket: PathBuf) -> Result<(), Failure> {
+    let wrong = |error| Failure::run(format!("cannot listen at {address}: {error}"));
+    let listener = Listener::bind(address, socket).map_err(wrong)?;
+    let address = listener.address().map_err(wrong)?;
+    say(format!("http://{address}/metrics; Ctrl-C ends"));
+    listener.serve();
+    Ok(())
 }
 
 fn json(report: &Report) -> String {

@@ -28,7 +28,10 @@ pub(super) fn meta() -> Value {
         "busy_ns",
         number("Nanoseconds that tasks ran, over all CPUs"),
     );
-    field("restarts", number("Reloads because the machine or the configuration changed"));
+    field(
+        "restarts",
+        number("Reloads because the machine or the configuration changed"),
+    );
     field("cpus", number("CPUs that are scheduled"));
     field("machine", word("The machine's name"));
     field("kernel", word("The kernel's version"));

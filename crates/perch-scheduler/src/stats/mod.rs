@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scheduler's counts, and how other programs read them: by the protocol of sched_ext's own tools
-//! (the crate scx_stats: a line of JSON each way over a socket), as OpenMetrics, as JSON.
+//! (the crate scx_stats: a line of JSON each way over a socket), as JSON, as OpenMetrics and in
+//! Prometheus's text format, over HTTP too.
 
 mod client;
+mod listener;
 mod meta;
 mod openmetrics;
 mod server;
@@ -20,7 +22,8 @@ use crate::counters::{Counters, Totals};
 use crate::interface::Event;
 
 pub use client::{Client, StatisticsError};
-pub use openmetrics::openmetrics;
+pub use listener::Listener;
+pub use openmetrics::{openmetrics, prometheus};
 pub use server::Server;
 
 /// Where the tools of sched_ext look for the loaded scheduler's statistics.

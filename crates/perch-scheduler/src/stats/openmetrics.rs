@@ -1,101 +1,141 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A report in the text format of OpenMetrics 1.0.
+//! A report for collectors: as OpenMetrics 1.0, and in Prometheus's older text format.
 
-use std::fmt::Write;
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::{Registry, Unit};
 
 use super::Report;
 use crate::interface::Event;
 
-/// The whole exposition, `# EOF` included.
-pub fn openmetrics(report: &Report) -> String {
+/// OpenMetrics, `# EOF` included. Without a report no scheduler answers, which is all that it says.
+pub fn openmetrics(report: Option<&Report>) -> String {
+    let mut registry = Registry::with_prefix("perch");
+    registry.register_collector(Box::new(Moment(report.cloned())));
     let mut out = String::new();
-    let about = &report.about;
-
-    head(
-        &mut out,
-        "perch_scheduler",
-        "info",
-        None,
-        "What is loaded, and on what",
-    );
-    let _ = writeln!(
-        out,
-        "perch_scheduler_info{{machine=\"{}\",kernel=\"{}\",modes=\"{}\",band=\"{}\"}} 1",
-        escape(&about.machine),
-        escape(&about.kernel),
-        escape(&about.modes),
-        escape(&about.band)
-    );
-    head(
-        &mut out,
-        "perch_cpus",
-        "gauge",
-        None,
-        "CPUs that are scheduled",
-    );
-    let _ = writeln!(out, "perch_cpus {}", about.cpus);
-    let help = "Time since it was loaded";
-    head(
-        &mut out,
-        "perch_uptime_seconds",
-        "gauge",
-        Some("seconds"),
-        help,
-    );
-    let _ = writeln!(out, "perch_uptime_seconds {}", seconds(report.uptime_ns));
-    let help = "Time that tasks ran under it, over all CPUs";
-    head(
-        &mut out,
-        "perch_busy_seconds",
-        "counter",
-        Some("seconds"),
-        help,
-    );
-    let _ = writeln!(out, "perch_busy_seconds_total {}", seconds(report.busy_ns));
-    let help = "Reloads because the machine or the configuration changed";
-    head(&mut out, "perch_restarts", "counter", None, help);
-    let _ = writeln!(out, "perch_restarts_total {}", report.restarts);
-
-    let help = "CPUs on which a task of the real-time band waits that may run elsewhere";
-    head(&mut out, "perch_overloaded_cpus", "gauge", None, help);
-    let _ = writeln!(out, "perch_overloaded_cpus {}", report.overloaded_cpus);
-
-    let help = "Decisions of the policy by their reason, forks and execs included";
-    head(&mut out, "perch_wakeups", "counter", Some("wakeups"), help);
-    for (reason, decisions) in &report.reasons {
-        let (reason, count) = (escape(reason), decisions.wakeups);
-        let _ = writeln!(out, "perch_wakeups_total{{reason=\"{reason}\"}} {count}");
-    }
-    for &event in Event::ALL {
-        let name = event.name();
-        head(
-            &mut out,
-            &format!("perch_{name}"),
-            "counter",
-            None,
-            event.help(),
-        );
-        let _ = writeln!(out, "perch_{name}_total {}", report.event(event));
-    }
-    out.push_str("# EOF\n");
+    // A string takes all that is written to it.
+    let _ = text::encode(&mut out, &registry);
     out
 }
 
-fn head(out: &mut String, family: &str, kind: &str, unit: Option<&str>, help: &str) {
-    let _ = writeln!(out, "# TYPE {family} {kind}");
-    if let Some(unit) = unit {
-        let _ = writeln!(out, "# UNIT {family} {unit}");
+/// Prometheus's text format 0.0.4, which node_exporter reads from files: as [`openmetrics`].
+///
+/// A counter's family has the name of its samples there, and there are neither units nor families of
+/// information.
+pub fn prometheus(report: Option<&Report>) -> String {
+    let text = openmetrics(report);
+    let mut out = String::with_capacity(text.len());
+    // The line of the help, which comes before the type on which its name depends.
+    let mut help = None;
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("HELP"), Some(_), words) => help = words,
+            (Some("#"), Some("TYPE"), Some(family), Some(kind)) => {
+                let (family, kind) = match kind {
+                    "counter" => (format!("{family}_total"), kind),
+                    "info" => (format!("{family}_info"), "gauge"),
+                    _ => (family.to_string(), kind),
+                };
+                if let Some(help) = help.take() {
+                    out.push_str(&format!("# HELP {family} {help}\n"));
+                }
+                out.push_str(&format!("# TYPE {family} {kind}\n"));
+            }
+            (Some("#"), ..) => {}
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
     }
-    let _ = writeln!(out, "# HELP {family} {}.", escape(help));
+    out
 }
 
-/// Nanoseconds as seconds, without the rounding of a float.
-fn seconds(ns: u64) -> String {
-    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+/// What a scheduler reported, if one did.
+#[derive(Debug)]
+struct Moment(Option<Report>);
+
+impl Collector for Moment {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let to = &mut encoder;
+        let up = ConstGauge::new(u32::from(self.0.is_some()));
+        one(to, "up", "Whether perch answers", None, &up)?;
+        let Some(report) = &self.0 else {
+            return Ok(());
+        };
+        let help = "What is loaded, and on what";
+        one(to, "scheduler", help, None, &Info::new(labels(report)))?;
+        let cpus = ConstGauge::new(report.about.cpus);
+        one(to, "cpus", "CPUs that are scheduled", None, &cpus)?;
+        let uptime = ConstGauge::new(seconds(report.uptime_ns));
+        let help = "Time since it was loaded";
+        one(to, "uptime", help, Some(&Unit::Seconds), &uptime)?;
+        let busy = ConstCounter::new(seconds(report.busy_ns));
+        let help = "Time that tasks ran under it, over all CPUs";
+        one(to, "busy", help, Some(&Unit::Seconds), &busy)?;
+        let help = "Reloads because the machine or the configuration changed";
+        one(
+            to,
+            "restarts",
+            help,
+            None,
+            &ConstCounter::new(report.restarts),
+        )?;
+        let help = "CPUs on which a task of the real-time band waits that may run elsewhere";
+        let overloaded = ConstGauge::new(report.overloaded_cpus);
+        one(to, "overloaded_cpus", help, None, &overloaded)?;
+
+        let help = "Decisions of the policy by their reason, forks and execs included";
+        let mut family = to.encode_descriptor("wakeups", help, None, MetricType::Counter)?;
+        for (reason, decisions) in &report.reasons {
+            let count = ConstCounter::new(decisions.wakeups);
+            count.encode(family.encode_family(&[("reason", reason.as_str())])?)?;
+        }
+        for &event in Event::ALL {
+            let count = ConstCounter::new(report.event(event));
+            one(to, event.name(), event.help(), None, &count)?;
+        }
+        Ok(())
+    }
 }
 
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+/// Writes a family of one sample.
+fn one<M: EncodeMetric + TypedMetric>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    metric: &M,
+) -> fmt::Result {
+    metric.encode(to.encode_descriptor(name, help, unit, M::TYPE)?)
+}
+
+/// The machine, kernel and settings: the mode of each mechanism is a label of its own.
+fn labels(report: &Report) -> Vec<(String, String)> {
+    let about = &report.about;
+    let fixed = [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("machine", &about.machine),
+        ("kernel", &about.kernel),
+        ("band", &about.band),
+    ];
+    let modes = about
+        .modes
+        .split(',')
+        .filter_map(|mode| mode.split_once('='));
+    let all = fixed.into_iter().chain(modes);
+    all.map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect()
+}
+
+/// Nanoseconds as seconds.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Answers a collector's HTTP requests with what the scheduler reports at that moment.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::{Client, Report, StatisticsError, openmetrics, prometheus};
+
+/// A request's line and headers; no collector's have a tenth of it.
+const LONGEST_REQUEST: usize = 16 * 1024;
+/// Headers of a request.
+const MOST_HEADERS: usize = 64;
+/// So many may be connected at once; more are turned away.
+const MOST_CLIENTS: usize = 16;
+/// A collector that is alive sends its request, and takes the answer, within this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The way in which Prometheus and others ask for OpenMetrics.
+const OPENMETRICS: &str = "application/openmetrics-text";
+
+/// A port at which a collector may ask.
+#[derive(Debug)]
+pub struct Listener {
+    port: TcpListener,
+    socket: Arc<PathBuf>,
+}
+
+impl Listener {
+    /// Listens at `address` for the scheduler that answers at `socket`, which may be loaded later, or
+    /// end and come back: until then the metrics say that none is up.
+    ///
+    /// # Errors
+    /// When the system does not give the port.
+    pub fn bind(address: SocketAddr, socket: PathBuf) -> io::Result<Listener> {
+        Ok(Listener {
+            port: TcpListener::bind(address)?,
+            socket: Arc::new(socket),
+        })
+    }
+
+    /// The address at which it listens, with the port that the system chose for port 0.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.port.local_addr()
+    }
+
+    /// Answers for as long as the process lives.
+    pub fn serve(&self) {
+        let clients = Arc::new(AtomicUsize::new(0));
+        for stream in self.port.incoming() {
+            // Out of descriptors, or the client has gone: the next may do better.
+            let Ok(stream) = stream else { continue };
+            if clients.fetch_add(1, Ordering::Relaxed) >= MOST_CLIENTS {
+                clients.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (socket, count) = (Arc::clone(&self.socket), Arc::clone(&clients));
+            let thread = thread::Builder::new().name("perch-listen".to_string());
+            let started = thread.spawn(move || {
+                // A client that stops listening ends its own connection only.
+                let _ = answer(stream, &socket);
+                count.fetch_sub(1, Ordering::Relaxed);
+            });
+            if started.is_err() {
+                clients.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// What is asked for.
+struct Asked {
+    is_get: bool,
+    path: String,
+    openmetrics: bool,
+}
+
+fn answer(mut stream: TcpStream, socket: &Path) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let plain = "text/plain; charset=utf-8";
+    let (status, kind, body) = match asked(&mut stream)? {
+        None => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
+        Some(Asked { is_get: false, .. }) => (
+            "405 Method Not Allowed",
+            plain,
+            "expected GET /metrics\n".to_string(),
+        ),
+        Some(asked) if asked.path != "/metrics" => {
+            ("404 Not Found", plain, "expected /metrics\n".to_string())
+        }
+        Some(asked) => match (report(socket), asked.openmetrics) {
+            (Err(error), _) => ("500 Internal Server Error", plain, format!("{error}\n")),
+            (Ok(report), true) => (
+                "200 OK",
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                openmetrics(report.as_ref()),
+            ),
+            (Ok(report), false) => (
+                "200 OK",
+                "text/plain; version=0.0.4; charset=utf-8",
+                prometheus(report.as_ref()),
+            ),
+        },
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// The report of the scheduler; none if there is no scheduler.
+fn report(socket: &Path) -> Result<Option<Report>, StatisticsError> {
+    match Client::connect(socket).and_then(|mut client| client.report()) {
+        Ok(report) => Ok(Some(report)),
+        Err(StatisticsError::NoScheduler(_) | StatisticsError::Ended) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a request up to the end of its headers; none if it is none, or longer than any that makes
+/// sense.
+fn asked(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
+    let mut text = Vec::new();
+    loop {
+        let mut piece = [0; 2048];
+        let length = match stream.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        text.extend_from_slice(&piece[..length]);
+        if length == 0 || text.len() > LONGEST_REQUEST {
+            return Ok(None);
+        }
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&text) {
+            Ok(httparse::Status::Partial) => {}
+            Ok(httparse::Status::Complete(_)) => {
+                let path = request.path.unwrap_or_default();
+                let path = path.split('?').next().unwrap_or_default().to_string();
+                let accepts = request.headers.iter().any(|header| {
+                    header.name.eq_ignore_ascii_case("accept")
+                        && String::from_utf8_lossy(header.value).contains(OPENMETRICS)
+                });
+                return Ok(Some(Asked {
+                    is_get: request.method == Some("GET"),
+                    path,
+                    openmetrics: accepts,
+                }));
+            }
+            Err(_) => return Ok(None),
+        }
+    }
+}
