@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Finds out what the running kernel and the user can do, before anything is loaded.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use perch_file::Kind;
 use perch_machine::{MachineError, cpulist};
 
 /// The reason why this kernel, machine or user cannot do what the command asks, with what is
@@ -119,8 +119,8 @@ impl Kernel {
     }
 
     fn read(&self, file: &str) -> Option<String> {
-        let text = fs::read_to_string(self.root.join(file)).ok()?;
-        Some(text.trim().to_string())
+        let bytes = perch_file::bytes(&self.root.join(file), Kind::SYSFS).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_string())
     }
 
     /// Its version, for example `7.2.12+deb13-cloud-amd64`.
@@ -171,13 +171,22 @@ impl Kernel {
     /// # Errors
     /// [`UnableError`], with what is missing and what to do.
     pub fn check(&self) -> Result<(), UnableError> {
-        if !self.root.join("sys/kernel/sched_ext").is_dir() {
-            let version = self.version();
-            return Err(UnableError::NoSchedExt { version });
-        }
+        self.check_sched_ext()?;
         self.check_btf(Purpose::Scheduling)?;
         self.check_rights(Purpose::Scheduling)?;
         self.check_free()
+    }
+
+    /// Checks that the kernel has the interface for schedulers.
+    ///
+    /// # Errors
+    /// [`UnableError::NoSchedExt`] when it has not.
+    pub fn check_sched_ext(&self) -> Result<(), UnableError> {
+        if self.root.join("sys/kernel/sched_ext").is_dir() {
+            return Ok(());
+        }
+        let version = self.version();
+        Err(UnableError::NoSchedExt { version })
     }
 
     /// Checks that this process can record wake-ups on this machine.
@@ -190,7 +199,10 @@ impl Kernel {
     }
 
     /// Checks that the kernel describes its types, without which no program can be loaded.
-    fn check_btf(&self, purpose: Purpose) -> Result<(), UnableError> {
+    ///
+    /// # Errors
+    /// [`UnableError::NoBtf`] when it does not.
+    pub fn check_btf(&self, purpose: Purpose) -> Result<(), UnableError> {
         if self.root.join("sys/kernel/btf/vmlinux").exists() {
             return Ok(());
         }
@@ -234,6 +246,8 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A tree of its own below the system's folder for such, removed at the end.

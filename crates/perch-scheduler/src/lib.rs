@@ -13,6 +13,7 @@ mod counters;
 #[doc(hidden)]
 pub mod decide;
 mod described;
+pub mod doctor;
 mod error;
 pub mod exit;
 mod histogram;

@@ -23,8 +23,17 @@ use crate::interface::{ARENA_BASE, Config, Exit};
 use crate::kernel::{Kernel, UnableError};
 use crate::refusal::{ObjectError, RefusedError};
 
+/// Bytes where a reader of ELF finds its words aligned.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+
 /// bpf/scheduler.bpf.c, compiled by build.rs.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o"));
+pub(crate) static OBJECT: &[u8] = {
+    const BYTES: &[u8; include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o")).len()] =
+        include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o"));
+    static OBJECT: &Aligned<[u8]> = &Aligned(*BYTES);
+    &OBJECT.0
+};
 
 /// The map's flag that a scheduler is unloaded with the process that holds its link.
 const BPF_F_LINK: u32 = 1 << 13;
@@ -100,7 +109,8 @@ impl Program {
         })?;
         let ops = plan.ops();
         set_member(&mut open, ops, "flags", plan.flags());
-        for member in plan.left_out(takes_back()) {
+        let kernel_types = Btf::from_vmlinux().ok();
+        for member in plan.left_out(kernel_types.as_ref().is_some_and(takes_back)) {
             set_member(&mut open, ops, member, 0);
         }
         if let Some(seq) = hotplug_seq {
@@ -258,13 +268,11 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     }
 }
 
-/// True if the kernel takes a task back by itself that was put on a CPU and cannot run there.
-fn takes_back() -> bool {
-    let kernel = Btf::from_vmlinux().ok();
-    let flags = kernel.as_ref().and_then(|btf| {
-        // Wider than 32 bits, the flags are an enum64.
-        btf.type_by_name::<Enum64<'_>>("scx_enq_flags")
-    });
+/// True if the kernel of these types takes a task back by itself that was put on a CPU and cannot run
+/// there.
+pub(crate) fn takes_back(kernel: &Btf<'_>) -> bool {
+    // Wider than 32 bits, the flags are an enum64.
+    let flags = kernel.type_by_name::<Enum64<'_>>("scx_enq_flags");
     flags.is_some_and(|flags| {
         flags
             .iter()

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Plans what `perch run` would load, and loads nothing.
+
+use std::path::Path;
+
+use perch_machine::{Machine, MachineError};
+use perch_policy::Topology;
+
+use crate::arena::{Plan, check_groups, check_processes};
+use crate::kernel::Kernel;
+use crate::settings::{Chosen, Settings, SettingsError};
+
+/// What `perch run` would load on a machine.
+pub struct Load {
+    /// The machine as perch sees it.
+    pub machine: Machine,
+    /// Each mechanism's mode and the reason for it.
+    pub choices: Vec<Chosen>,
+    /// What `perch run` would say of settings that do nothing.
+    pub notes: Vec<String>,
+    /// Bytes of the arena that perch would fill.
+    pub memory: Result<u64, SettingsError>,
+    /// Callbacks that the kernel would not be told of.
+    pub left_out: Vec<&'static str>,
+}
+
+impl std::fmt::Debug for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Load")
+            .field("machine", &self.machine.name)
+            .field("notes", &self.notes)
+            .field("memory", &self.memory)
+            .field("left_out", &self.left_out)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Plans for the machine below `root`.
+///
+/// # Errors
+/// When the machine cannot be told from its /sys, as in [`perch_machine::detect`].
+pub(super) fn look(
+    root: &Path,
+    kernel: &Kernel,
+    settings: &Settings,
+    takes_back: bool,
+) -> Result<Load, MachineError> {
+    let machine = perch_machine::detect(root)?;
+    let topology = Topology::new(&machine);
+    let (modes, mut notes) = settings.modes_for(&topology);
+    notes.extend(settings.without_effect(&topology, modes));
+    let choices = settings.choices(&topology).collect();
+    let tuning = settings.tuning();
+    let possible = kernel.possible().unwrap_or(0).max(topology.nr_cpus());
+    let checked =
+        check_processes(&topology, modes, &tuning).and_then(|()| check_groups(&tuning, possible));
+    let plan = checked.map(|()| {
+        let bands = settings.bands();
+        Plan::new(&machine, &topology, possible, modes, &tuning, bands)
+    });
+    let left_out = plan.as_ref().map(|plan| plan.left_out(takes_back));
+    Ok(Load {
+        choices,
+        notes,
+        left_out: left_out.unwrap_or_default(),
+        memory: plan.map(|plan| plan.image().len() as u64),
+        machine,
+    })
+}
