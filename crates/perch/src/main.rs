@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
 //! done, 1 when it failed, 2 when what was asked, or a file that was given, makes no sense, and 3 when
-//! it is done and a gate failed. `perch run` has codes of its own for what a service manager must know.
+//! it is done and a gate failed, or perch cannot run here. `perch run` has codes of its own for what a
+//! service manager must know.
 
 mod advise;
 mod agent;
@@ -9,6 +10,7 @@ mod arguments;
 mod bench;
 mod compare;
 mod diff;
+mod doctor;
 mod experiment;
 mod fresh;
 mod gate;
@@ -73,6 +75,8 @@ enum Command {
     /// Show the workloads and their keys
     #[command(subcommand)]
     Workload(workload::Command),
+    /// Tell whether perch can run here, and what would no longer hold; changes nothing
+    Doctor(doctor::Arguments),
     /// Schedule this machine by perch, until Ctrl-C (needs root)
     Run(run::Arguments),
     /// Compile other schedulers of sched_ext for the simulator
@@ -152,6 +156,7 @@ fn main() -> ExitCode {
         Command::Workload(command) => workload::run(command),
         Command::Lab(command) => lab::run(command),
         Command::Agent(command) => agent::run(command),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Scx(command) => scx::run(command),
         Command::Stats(arguments) => stats::run(arguments),

@@ -13,7 +13,7 @@ use perch_sweep::SweepError;
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code: 1 when the work failed, 2 when the request makes no sense, 3 when a gate
-    /// failed.
+    /// failed, or when perch cannot run here.
     pub code: u8,
     /// The message for the user.
     pub message: String,

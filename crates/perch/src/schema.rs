@@ -75,6 +75,9 @@ const FORMS: &[Form] = &[
     ("advise", "the JSON of perch advise", || {
         text(&crate::advise::schema())
     }),
+    ("doctor", "the JSON of perch doctor", || {
+        text(&crate::doctor::schema())
+    }),
     ("stats", "the JSON of perch stats", || {
         text(&result_schema::<perch_scheduler::stats::Report>(
             "result of perch stats",

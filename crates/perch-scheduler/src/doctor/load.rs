@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use perch_machine::{Machine, MachineError};
-use perch_policy::Topology;
+use perch_policy::{Modes, Topology};
 
 use crate::arena::{Plan, check_groups, check_processes};
 use crate::kernel::Kernel;
@@ -14,6 +14,8 @@ use crate::settings::{Chosen, Settings, SettingsError};
 pub struct Load {
     /// The machine as perch sees it.
     pub machine: Machine,
+    /// The mechanisms' modes.
+    pub modes: Modes,
     /// Each mechanism's mode and the reason for it.
     pub choices: Vec<Chosen>,
     /// What `perch run` would say of settings that do nothing.
@@ -28,6 +30,7 @@ impl std::fmt::Debug for Load {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Load")
             .field("machine", &self.machine.name)
+            .field("modes", &self.modes)
             .field("notes", &self.notes)
             .field("memory", &self.memory)
             .field("left_out", &self.left_out)
@@ -60,6 +63,7 @@ pub(super) fn look(
     });
     let left_out = plan.as_ref().map(|plan| plan.left_out(takes_back));
     Ok(Load {
+        modes,
         choices,
         notes,
         left_out: left_out.unwrap_or_default(),

@@ -4,6 +4,7 @@
 //! of.
 
 mod command;
+mod doctor;
 mod files;
 mod gates;
 mod lab_arms;

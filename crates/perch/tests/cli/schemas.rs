@@ -17,7 +17,7 @@ use crate::support::perch;
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 16] = [
+const FORMS: [&str; 17] = [
     "machine",
     "experiment",
     "sweep",
@@ -33,6 +33,7 @@ const FORMS: [&str; 16] = [
     "import",
     "replay",
     "advise",
+    "doctor",
     "stats",
 ];
 

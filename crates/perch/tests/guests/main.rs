@@ -16,6 +16,7 @@ mod capacity;
 mod coherence;
 mod compared;
 mod decide;
+mod doctor;
 mod errors;
 mod fairness;
 mod groups;

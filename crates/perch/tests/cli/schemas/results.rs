@@ -11,6 +11,7 @@ use super::validator::check;
 use super::{printed, schema};
 use crate::recordings::{LOAD, put, recording};
 use crate::refusals::{directory, file};
+use crate::support::perch;
 
 /// Keys that are left out where they are empty.
 const LEFT_OUT: [(&str, &str); 11] = [
@@ -107,6 +108,14 @@ fn results_are_as_their_schemas_say() {
         ),
     ] {
         holds(form, &serde_json::from_str(&result).unwrap());
+    }
+}
+
+#[test]
+fn checks_of_a_machine_are_as_their_schema_says() {
+    for root in ["/", "/nowhere"] {
+        let output = perch(&["doctor", "--format", "json", "--root", root]);
+        holds("doctor", &serde_json::from_slice(&output.stdout).unwrap());
     }
 }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What `perch doctor` tells of a kernel is what `perch run` then meets there.
+
+use perch_lab::guest::Status;
+use serde_json::Value;
+
+use crate::guest::Lab;
+
+/// What `perch doctor` says, which must end with this exit code.
+fn doctor(lab: &Lab, command: &str, code: u32) -> Value {
+    let output = lab.run(command);
+    let (text, said) = (output.text(), output.error_text());
+    assert_eq!(output.status, Status::Code(code), "{command}: {text}{said}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{command}: {error}: {text}{said}"))
+}
+
+/// The mark of a check and what it found.
+fn check<'a>(found: &'a Value, name: &str) -> (&'a str, &'a str) {
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name).unwrap();
+    (
+        check["mark"].as_str().unwrap(),
+        check["found"].as_str().unwrap(),
+    )
+}
+
+const DOCTOR: &str = "perch doctor --format json";
+
+#[test]
+fn what_is_told_before_loading_is_what_loading_meets() {
+    let lab = Lab::boot("7.2", 8);
+    lab.text(
+        "[ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 none /sys/fs/cgroup
+         cd /sys/fs/cgroup && echo +cpu > cgroup.subtree_control && mkdir limited &&
+         echo '25000 100000' > limited/cpu.max && mkdir idle && echo 1 > idle/cpu.idle",
+    );
+    let real_time = lab.start("exec chrt -f 7 sleep 100000");
+    lab.until("the task is of SCHED_FIFO", || {
+        lab.text("chrt -p $(pidof sleep) || true")
+            .contains("SCHED_FIFO")
+    });
+
+    let found = doctor(&lab, DOCTOR, 0);
+    assert_eq!(found["can_run"], true, "{found:#}");
+    for sound in [
+        "kernel",
+        "btf",
+        "rights",
+        "scheduler",
+        "functions",
+        "task-groups",
+        "machine",
+    ] {
+        assert_eq!(check(&found, sound).0, "ok", "{found:#}");
+    }
+    let (mark, limits) = check(&found, "cpu-limits");
+    assert!(
+        mark == "note" && limits.contains("/limited (25 % of a CPU)"),
+        "{limits}"
+    );
+    assert_eq!(check(&found, "idle-groups").0, "note", "{found:#}");
+    let (mark, task) = check(&found, "real-time");
+    assert!(mark == "note" && task.contains("sleep ("), "{task}");
+    assert!(task.contains("fifo 7"), "{task}");
+    lab.is_on_its_own();
+
+    // The limit holds without perch and not with it, as the note says: so many milliseconds of CPU
+    // time in a second of the guest's.
+    let spent = || {
+        let text = lab.text(
+            "cd /sys/fs/cgroup; ran() { sed -n 's/usage_usec //p' limited/cpu.stat; }
+             sh -c 'echo $$ > limited/cgroup.procs; while :; do :; done' & hog=$!
+             sleep 0.2; before=$(ran); sleep 1; echo $(($(ran) - before)); kill $hog",
+        );
+        text.trim().parse::<u64>().unwrap() / 1000
+    };
+    let limited = spent();
+
+    let perch = lab.load("");
+    let report = perch.report();
+    assert_eq!(found["modes"], report.about.modes, "{found:#}");
+    let free = spent();
+    println!("of a limit of 250 ms in 1 s: {limited} ms without perch, {free} ms with it");
+    assert!(limited < 400 && free > 600, "{limited} ms and {free} ms");
+    let taken = doctor(&lab, DOCTOR, 3);
+    let (mark, words) = check(&taken, "scheduler");
+    assert!(
+        mark == "problem" && words.ends_with("is loaded: perch"),
+        "{words}"
+    );
+    perch.is_well();
+    perch.unload();
+
+    // An ordinary user learns as much.
+    lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
+    let user = doctor(&lab, &format!("su nobody -c '{DOCTOR}'"), 0);
+    assert_eq!(check(&user, "rights").0, "note", "{user:#}");
+    for same in ["functions", "machine", "cpu-limits", "real-time", "steer"] {
+        assert_eq!(check(&user, same), check(&found, same));
+    }
+
+    // What perch run refuses, perch doctor tells in the same words.
+    for (before, name) in [
+        ("mount -t tmpfs none /sys/kernel", "kernel"),
+        ("mount -t tmpfs none /sys/kernel/btf", "btf"),
+    ] {
+        let hidden = |what: &str| format!("unshare -m sh -c '{before} && {what}'");
+        let told = doctor(&lab, &hidden(DOCTOR), 3);
+        let (mark, words) = check(&told, name);
+        assert_eq!(mark, "problem", "{told:#}");
+        let run = lab.run(&hidden("perch run"));
+        assert_eq!(run.status, Status::Code(1));
+        assert_eq!(run.error_text(), format!("perch: {words}\n"));
+    }
+    lab.text("echo 0 > /sys/devices/system/cpu/cpu3/online");
+    let hole = doctor(&lab, DOCTOR, 3);
+    let (mark, words) = check(&hole, "machine");
+    let run = lab.run("perch run");
+    assert_eq!((mark, run.status), ("problem", Status::Code(1)), "{hole:#}");
+    let reason = words.split_once(": ").unwrap().1;
+    assert!(
+        run.error_text().contains(reason),
+        "{words}: {}",
+        run.error_text()
+    );
+    lab.text("echo 1 > /sys/devices/system/cpu/cpu3/online; kill $(pidof sleep)");
+    let _ = lab.end("sleep", real_time);
+}
+
+/// 6.16 is the oldest kernel that has all that perch calls.
+#[test]
+fn the_oldest_kernel_has_all_functions() {
+    let lab = Lab::boot("6.16", 8);
+    let found = doctor(&lab, DOCTOR, 0);
+    assert_eq!(check(&found, "functions").0, "ok", "{found:#}");
+    lab.load("").unload();
+}
