@@ -34,10 +34,11 @@ fn what_is_told_before_loading_is_what_loading_meets() {
          cd /sys/fs/cgroup && echo +cpu > cgroup.subtree_control && mkdir limited &&
          echo '25000 100000' > limited/cpu.max && mkdir idle && echo 1 > idle/cpu.idle",
     );
-    let real_time = lab.start("exec chrt -f 7 sleep 100000");
-    lab.until("the task is of SCHED_FIFO", || {
-        lab.text("chrt -p $(pidof sleep) || true")
-            .contains("SCHED_FIFO")
+    // Its first thread is of the fair class, its second of SCHED_FIFO.
+    let real_time = lab.start("exec cyclictest --policy=fifo -p 7 -t1 -i 100000 -q");
+    lab.until("a thread is of SCHED_FIFO", || {
+        let policies = "cut -d ' ' -f 41 /proc/$(pidof cyclictest)/task/*/stat || true";
+        lab.text(policies).lines().any(|policy| policy == "1")
     });
 
     let found = doctor(&lab, DOCTOR, 0);
@@ -60,7 +61,10 @@ fn what_is_told_before_loading_is_what_loading_meets() {
     );
     assert_eq!(check(&found, "idle-groups").0, "note", "{found:#}");
     let (mark, task) = check(&found, "real-time");
-    assert!(mark == "note" && task.contains("sleep ("), "{task}");
+    assert!(
+        mark == "note" && task.contains("1 task of user space above sched_ext: cyclictest ("),
+        "{task}"
+    );
     assert!(task.contains("fifo 7"), "{task}");
     lab.is_on_its_own();
 
@@ -123,8 +127,8 @@ fn what_is_told_before_loading_is_what_loading_meets() {
         "{words}: {}",
         run.error_text()
     );
-    lab.text("echo 1 > /sys/devices/system/cpu/cpu3/online; kill $(pidof sleep)");
-    let _ = lab.end("sleep", real_time);
+    lab.text("echo 1 > /sys/devices/system/cpu/cpu3/online; kill $(pidof cyclictest)");
+    let _ = lab.end("cyclictest", real_time);
 }
 
 /// 6.16 is the oldest kernel that has all that perch calls.
