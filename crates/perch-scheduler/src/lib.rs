@@ -17,6 +17,7 @@ pub mod doctor;
 mod error;
 pub mod exit;
 mod histogram;
+mod intent;
 pub mod interface;
 mod kernel;
 #[cfg(test)]

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use perch_machine::{Machine, MachineError};
-use perch_policy::{Modes, Topology};
+use perch_policy::Modes;
 
-use crate::arena::{Plan, check_groups, check_processes};
+use crate::intent::Intent;
 use crate::kernel::Kernel;
 use crate::settings::{Chosen, Settings, SettingsError};
 
@@ -49,19 +49,11 @@ pub(super) fn look(
     takes_back: bool,
 ) -> Result<Load, MachineError> {
     let machine = perch_machine::detect(root)?;
-    let topology = Topology::new(&machine);
-    let (modes, mut notes) = settings.modes_for(&topology);
-    notes.extend(settings.without_effect(&topology, modes));
-    let choices = settings.choices(&topology).collect();
-    let tuning = settings.tuning();
-    let possible = kernel.possible().unwrap_or(0).max(topology.nr_cpus());
-    let checked =
-        check_processes(&topology, modes, &tuning).and_then(|()| check_groups(&tuning, possible));
-    let plan = checked.map(|()| {
-        let bands = settings.bands();
-        Plan::new(&machine, &topology, possible, modes, &tuning, bands)
-    });
+    let intent = Intent::new(kernel, &machine, settings);
+    let choices = settings.choices(&intent.topology).collect();
+    let plan = intent.plan();
     let left_out = plan.as_ref().map(|plan| plan.left_out(takes_back));
+    let Intent { modes, notes, .. } = intent;
     Ok(Load {
         modes,
         choices,

@@ -2,12 +2,12 @@
 //! The machine under a scheduler, and the plan of a program for it.
 
 use perch_machine::{Machine, MachineError};
-use perch_policy::Topology;
 
 use super::News;
-use crate::arena::{Plan, check_groups, check_processes};
+use crate::arena::Plan;
 use crate::described;
 use crate::error::SchedulerError;
+use crate::intent::Intent;
 use crate::kernel::{Kernel, UnableError};
 use crate::settings::{Settings, SettingsError};
 use crate::stats::About;
@@ -41,27 +41,14 @@ impl Ground<'_> {
         tell: &mut dyn FnMut(News),
     ) -> Result<Planned, SchedulerError> {
         let machine = self.machine(last, tell)?;
-        let topology = Topology::new(&machine);
-        let (modes, mut notes) = settings.modes_for(&topology);
-        notes.extend(settings.without_effect(&topology, modes));
-        let tuning = settings.tuning();
-        let possible = self.kernel.possible().unwrap_or(0);
-        let possible = possible.max(topology.nr_cpus());
-        check_processes(&topology, modes, &tuning)?;
-        check_groups(&tuning, possible)?;
-        let plan = Plan::new(
-            &machine,
-            &topology,
-            possible,
-            modes,
-            &tuning,
-            settings.bands(),
-        );
-        let mut about = About::new(&machine, self.kernel.version(), modes);
+        let intent = Intent::new(self.kernel, &machine, settings);
+        let plan = intent.plan()?;
+        let mut about = About::new(&machine, self.kernel.version(), intent.modes);
         about.band = settings.band_in_words();
         if let Some(online) = self.kernel.online() {
             about.cpus = about.cpus.min(online.len() as u64);
         }
+        let notes = intent.notes;
         Ok(Planned {
             machine,
             plan,

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What settings mean on a machine, before a program is planned.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Modes, Topology};
+
+use crate::arena::{Plan, check_groups, check_processes};
+use crate::kernel::Kernel;
+use crate::settings::{Settings, SettingsError};
+
+/// What is to be loaded on a machine.
+pub(crate) struct Intent<'a> {
+    machine: &'a Machine,
+    settings: &'a Settings,
+    pub topology: Arc<Topology>,
+    /// CPUs that may come online, those of the machine at least.
+    possible: usize,
+    pub modes: Modes,
+    /// What the settings ask for and do not get.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Intent<'a> {
+    pub fn new(kernel: &Kernel, machine: &'a Machine, settings: &'a Settings) -> Intent<'a> {
+        let topology = Topology::new(machine);
+        let (modes, mut notes) = settings.modes_for(&topology);
+        notes.extend(settings.without_effect(&topology, modes));
+        let possible = kernel.possible().unwrap_or(0).max(topology.nr_cpus());
+        Intent {
+            machine,
+            settings,
+            topology,
+            possible,
+            modes,
+            notes,
+        }
+    }
+
+    /// Lays the program's memory out.
+    ///
+    /// # Errors
+    /// [`SettingsError::Memory`] when a table would take more than it may.
+    pub fn plan(&self) -> Result<Plan, SettingsError> {
+        let tuning = self.settings.tuning();
+        check_processes(&self.topology, self.modes, &tuning)?;
+        check_groups(&tuning, self.possible)?;
+        Ok(Plan::new(
+            self.machine,
+            &self.topology,
+            self.possible,
+            self.modes,
+            &tuning,
+            self.settings.bands(),
+        ))
+    }
+}
