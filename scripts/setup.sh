@@ -407,6 +407,52 @@ setup_guests() {
 	apt_install trace-cmd
 }
 
+# Install version $2 of crate $1 as a tool of the build's folder, with cargo install's options $3...
+cargo_tool() {
+	local crate=$1 version=$2
+	shift 2
+	[ "$(tool_version "$crate")" != "$version" ] || return 0
+	open_install_log
+	say "installing $crate $version in $target/tools (cargo install; log in $install_log)"
+	cargo install "$crate" --version "$version" --locked --root "$target/tools" "$@" \
+		>>"$install_log" 2>&1 || die "cargo could not install $crate: see $install_log"
+}
+
+# The version of crate $1 that is installed there, as cargo wrote it down.
+tool_version() {
+	"$target/tools/bin/$1" --version 2>/dev/null | grep -o '[0-9][0-9.]*' | head -n 1
+}
+
+# What scripts/package needs beside a build: what makes Debian packages, what collects the licences
+# of crates, and zstd's library to be linked statically. These are the newest that build with the
+# oldest Rust that builds perch.
+setup_package() {
+	setup_tidy
+	if [ ! -e "$("${CC:-cc}" -print-file-name=libzstd.a)" ]; then
+		open_install_log
+		can_install "zstd's static library" libzstd-dev
+		apt_update
+		apt_install libzstd-dev
+	fi
+	cargo_tool cargo-deb 3.8.0
+	# It runs for seconds only: building it costs more than running it.
+	cargo_tool cargo-about 0.8.4 --config 'profile.release.lto="off"' \
+		--config profile.release.opt-level=1
+}
+
+# What scripts/package-test needs beside the packages: their critic, and what makes bare roots.
+setup_package_test() {
+	local packages=()
+	command -v lintian >/dev/null || packages+=(lintian)
+	command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
+	[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || packages+=(debian-archive-keyring)
+	[ ${#packages[@]} -gt 0 ] || return 0
+	open_install_log
+	can_install "what tests packages" "${packages[*]}"
+	apt_update
+	apt_install "${packages[@]}"
+}
+
 # The programs that ./x lint needs beyond those of a build. Clippy and rustfmt must be of the toolchain in use.
 setup_lint() {
 	setup_tidy

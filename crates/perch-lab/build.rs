@@ -22,8 +22,12 @@ fn main() {
     }
     // `cc` finds the compiler; it builds archives only, so the compiler is called here.
     let compiler = cc::Build::new().opt_level(2).warnings(true).get_compiler();
-    let mut command: Command = compiler.to_command();
+    // A perch that is linked statically has `cc` ask for that, too, which a plugin cannot be.
+    let flags = compiler.args().iter().filter(|flag| *flag != "-static");
+    let mut command = Command::new(compiler.path());
     command
+        .args(flags)
+        .envs(compiler.env().iter().cloned())
         .args([
             "-std=gnu11",
             "-Wextra",
