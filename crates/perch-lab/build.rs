@@ -27,7 +27,6 @@ fn main() {
     let mut command = Command::new(compiler.path());
     command
         .args(flags)
-        .envs(compiler.env().iter().cloned())
         .args([
             "-std=gnu11",
             "-Wextra",
