@@ -445,6 +445,8 @@ setup_package_test() {
 	local packages=()
 	command -v lintian >/dev/null || packages+=(lintian)
 	command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
+	command -v cpio >/dev/null || packages+=(cpio)
+	command -v zstd >/dev/null || packages+=(zstd)
 	[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || packages+=(debian-archive-keyring)
 	[ ${#packages[@]} -gt 0 ] || return 0
 	open_install_log
