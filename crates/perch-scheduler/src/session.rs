@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use perch_machine::Machine;
 
+use crate::counters::Counters;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
 use crate::kernel::{Kernel, UnableError};
@@ -157,7 +158,9 @@ struct Session<'a> {
 
 struct Loaded {
     program: Program,
-    planned: Planned,
+    /// Its counters, which must be retired before it goes.
+    counters: Counters,
+    about: About,
 }
 
 /// Why a loaded scheduler is watched no longer.
@@ -217,24 +220,36 @@ impl Session<'_> {
     fn load(&mut self, tell: &mut dyn FnMut(News)) -> Result<Loaded, SchedulerError> {
         // This comes before the look at the machine, so that a later change is noticed.
         let seq = self.ground.kernel.hotplug_seq();
-        let mut planned = self
+        let Planned {
+            machine,
+            plan,
+            about,
+            notes,
+        } = self
             .ground
             .plan(&self.settings, self.machine.as_ref(), tell)?;
         if self.source.is_new() {
-            let notes = mem::take(&mut planned.notes);
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
         let log = self.log.as_mut().zip(self.options.log.as_deref());
-        let program = Program::load(self.ground.kernel, &planned.plan, seq, log)?;
-        self.machine = Some(planned.machine.clone());
-        Ok(Loaded { program, planned })
+        let program = Program::load(self.ground.kernel, &plan, seq, log)?;
+        self.machine = Some(machine);
+        // SAFETY: whoever watches retires them before the program goes.
+        let counters = unsafe { program.counters(&plan) };
+        Ok(Loaded {
+            program,
+            counters,
+            about,
+        })
     }
 
     /// Watches until a signal comes or until the kernel ends the scheduler.
-    fn watch(&mut self, mut loaded: Loaded, tell: &mut dyn FnMut(News)) -> End {
-        let Planned { plan, about, .. } = &loaded.planned;
-        // SAFETY: retired below, before the program goes.
-        let counters = unsafe { loaded.program.counters(plan) };
+    fn watch(&mut self, loaded: Loaded, tell: &mut dyn FnMut(News)) -> End {
+        let Loaded {
+            mut program,
+            counters,
+            about,
+        } = loaded;
         self.source.open(counters, about.clone());
         if let Some(server) = &mut self.server {
             if let Err(error) = server.answer(&self.source) {
@@ -243,12 +258,12 @@ impl Session<'_> {
         }
         self.service
             .ready(&format!("scheduling {} CPUs: {}", about.cpus, about.modes));
-        tell(News::Attached(about.clone()));
-        let asked = self.wait(&loaded.program, tell);
+        tell(News::Attached(about));
+        let asked = self.wait(&program, tell);
         if let Some(End::Changed(_)) = asked {
             self.service.reloading();
         }
-        let ended = loaded.program.unload();
+        let ended = program.unload();
         self.source.retire();
         // A signal and an ejection may coincide: the caller must then learn of the ejection.
         match (asked, ended) {
