@@ -113,14 +113,14 @@ fn what_is_told_before_loading_is_what_loading_meets() {
         let (mark, words) = check(&told, name);
         assert_eq!(mark, "problem", "{told:#}");
         let run = lab.run(&hidden("perch run"));
-        assert_eq!(run.status, Status::Code(1));
+        assert_eq!(run.status, Status::Code(3));
         assert_eq!(run.error_text(), format!("perch: {words}\n"));
     }
     lab.text("echo 0 > /sys/devices/system/cpu/cpu3/online");
     let hole = doctor(&lab, DOCTOR, 3);
     let (mark, words) = check(&hole, "machine");
     let run = lab.run("perch run");
-    assert_eq!((mark, run.status), ("problem", Status::Code(1)), "{hole:#}");
+    assert_eq!((mark, run.status), ("problem", Status::Code(3)), "{hole:#}");
     let reason = words.split_once(": ").unwrap().1;
     assert!(
         run.error_text().contains(reason),
