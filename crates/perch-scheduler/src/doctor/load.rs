@@ -41,7 +41,7 @@ impl std::fmt::Debug for Load {
 /// Plans for the machine below `root`.
 ///
 /// # Errors
-/// When the machine cannot be told from its /sys, as in [`perch_machine::detect`].
+/// When the machine cannot be told from its /sys, as in [`perch_machine::detect()`].
 pub(super) fn look(
     root: &Path,
     kernel: &Kernel,
