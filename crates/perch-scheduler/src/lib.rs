@@ -39,5 +39,5 @@ pub use error::SchedulerError;
 pub use kernel::{Kernel, Purpose, UnableError};
 pub use refusal::{ObjectError, RefusedError};
 pub use session::{News, Options, check, run};
-pub use settings::{Settings, SettingsError, Wishes};
+pub use settings::{Configuration, Settings, SettingsError};
 pub use signals::{Request, Signals};

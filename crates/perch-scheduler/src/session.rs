@@ -17,7 +17,7 @@ use crate::kernel::{Kernel, UnableError};
 use crate::program::Program;
 use crate::rights;
 use crate::service::Service;
-use crate::settings::{Settings, Wishes};
+use crate::settings::{Configuration, Settings};
 use crate::signals::{Request, Signals};
 use crate::stats::{About, Report, Server, Source};
 use ground::{Ground, Planned};
@@ -29,7 +29,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where the scheduler's configuration stands.
-    pub wishes: Wishes,
+    pub configuration: Configuration,
     /// The description of the machine that replaces the one of its /sys; [`run`] refuses a
     /// description with other CPUs, cores or nodes.
     pub machine: Option<Machine>,
@@ -60,7 +60,7 @@ pub enum News {
 /// # Errors
 /// [`SchedulerError`] when the settings make no sense on this machine or it cannot be told.
 pub fn check(options: &Options) -> Result<(About, Vec<String>), SchedulerError> {
-    let settings = options.wishes.read()?;
+    let settings = options.configuration.read()?;
     let kernel = Kernel::new("/".as_ref());
     let ground = Ground {
         kernel: &kernel,
@@ -86,7 +86,10 @@ pub fn run(
     let early = |error: SchedulerError| (error, None);
     let signals = Signals::block();
     let kernel = Kernel::new("/".as_ref());
-    let settings = options.wishes.read().map_err(|error| early(error.into()))?;
+    let settings = options
+        .configuration
+        .read()
+        .map_err(|error| early(error.into()))?;
     kernel.check().map_err(|error| early(error.into()))?;
     let log = options.log.as_ref().map(|path| {
         let write = |source| UnableError::Write {
@@ -309,28 +312,31 @@ impl Session<'_> {
     /// Reads the settings again. None if they are as they were, or if they would not do; the
     /// scheduler then goes on.
     fn changed(&self, tell: &mut dyn FnMut(News)) -> Option<Settings> {
-        let Some(file) = &self.options.wishes.config else {
+        let Some(file) = &self.options.configuration.file else {
             tell(News::Note(
                 "SIGHUP: nothing to read again without --config; SIGTERM unloads".to_string(),
             ));
             return None;
         };
         let file = file.display();
+        let read = self.options.configuration.read();
+        if read
+            .as_ref()
+            .is_ok_and(|settings| *settings == self.settings)
+        {
+            tell(News::Note(format!("{file} has not changed")));
+            return None;
+        }
         let planned = |settings: Settings| {
             let machine = self.machine.as_ref();
             let planned = self.ground.plan(&settings, machine, &mut |_| ())?;
             Ok((settings, planned.notes))
         };
-        let read = self.options.wishes.read();
         match read.map_err(SchedulerError::from).and_then(planned) {
             Err(error) => {
                 tell(News::Refused(format!(
                     "{error}; perch goes on with the settings that it has"
                 )));
-                None
-            }
-            Ok((settings, _)) if settings == self.settings => {
-                tell(News::Note(format!("{file} has not changed")));
                 None
             }
             Ok((settings, notes)) => {

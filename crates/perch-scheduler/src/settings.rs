@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The user's wishes: a TOML file, `--set`, `--band`, and defaults.
+//! The user's configuration: a TOML file, `--set`, `--band`, and defaults.
 
+mod configuration;
 mod error;
 mod read;
 mod schema;
 mod show;
 mod table;
-mod wishes;
 
 use perch_policy::{Layout, Mechanism, Mode, Modes, Premise, Setting, Topology};
 
 use crate::band::Band;
 use crate::interface::MAX_BANDS;
+pub use configuration::Configuration;
 pub use error::{Problem, SettingsError};
 pub use schema::schema;
 pub use show::{help, markdown};
 use table::SETTINGS;
 pub(crate) use table::{DEFAULT_GROUPS, Tuning};
-pub use wishes::Wishes;
 
 /// The settings that the user asks for. A setting that the user leaves out has the default of the
 /// table of settings.

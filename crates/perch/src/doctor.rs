@@ -9,7 +9,7 @@ mod words;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use perch_scheduler::Settings;
+use perch_scheduler::Configuration;
 use perch_scheduler::doctor::diagnose;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -119,12 +119,13 @@ pub fn schema() -> Schema {
 }
 
 /// Carries out `perch doctor`.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let mut settings = match &arguments.config {
-        Some(file) => Settings::from_file(file)?,
-        None => Settings::default(),
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let configuration = Configuration {
+        file: arguments.config,
+        set: arguments.set,
+        bands: Vec::new(),
     };
-    settings.set_all(&arguments.set)?;
+    let settings = configuration.read()?;
     let checks = Checks::of(&diagnose(&arguments.root, &settings));
     emit(&match arguments.format {
         Form::Table => checks.text(),

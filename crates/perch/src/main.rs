@@ -156,7 +156,7 @@ fn main() -> ExitCode {
         Command::Workload(command) => workload::run(command),
         Command::Lab(command) => lab::run(command),
         Command::Agent(command) => agent::run(command),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Scx(command) => scx::run(command),
         Command::Stats(arguments) => stats::run(arguments),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use perch_scheduler::stats::{About, Report, SOCKET, StatisticsError};
-use perch_scheduler::{News, Options, SchedulerError, SettingsError, Wishes, settings};
+use perch_scheduler::{Configuration, News, Options, SchedulerError, SettingsError, settings};
 
 use crate::output::{Failure, emit, say};
 use crate::stats::{interval, line, summary};
@@ -86,16 +86,16 @@ fn ended(error: SchedulerError) -> Failure {
 
 /// Carries out `perch run`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let wishes = Wishes {
-        config: arguments.config,
+    let configuration = Configuration {
+        file: arguments.config,
         set: arguments.set,
         bands: arguments.band,
     };
     // What is wrong with them is said first, whatever else is.
-    wishes.read()?;
+    configuration.read()?;
     let machine = arguments.machine.as_deref().map(perch_machine::resolve);
     let options = Options {
-        wishes,
+        configuration,
         machine: machine.transpose()?,
         interval: arguments.interval,
         socket: arguments.socket,

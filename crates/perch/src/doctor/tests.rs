@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use perch_scheduler::Settings;
+
 use super::*;
 
 /// The files of a kernel and of a machine of two CPUs on which perch could run, but for its types.

@@ -447,63 +447,65 @@ fn cgroups(found: &Diagnosis) -> Check {
     }
 }
 
-fn limits(found: &Diagnosis) -> Check {
-    const NAME: &str = "cpu-limits";
-    let groups = match looked(found, NAME) {
-        Ok(groups) => groups,
+/// A check that notes the groups `of` which ask for something: the words where there are none, what the
+/// others have, how one is shown, and what to do.
+fn asking<T>(
+    found: &Diagnosis,
+    name: &'static str,
+    of: impl Fn(&Groups) -> &[T],
+    show: impl Fn(&T) -> String,
+    [none, have, to_do]: [&'static str; 3],
+) -> Check {
+    let groups = match looked(found, name) {
+        Ok(groups) => of(groups),
         Err(check) => return check,
     };
-    if groups.limited.is_empty() {
-        return check(NAME, Mark::Ok, "no cgroup limits its CPU time (cpu.max)");
+    if groups.is_empty() {
+        return check(name, Mark::Ok, none);
     }
-    let words = format!(
-        "{} with cpu.max, which perch does not enforce, so tasks there may use more: {}",
-        count(groups.limited.len(), "cgroup"),
-        list(&groups.limited, |(path, percent)| format!(
-            "{path} ({percent:.0} % of a CPU)"
-        ))
-    );
-    check(NAME, Mark::Note, words).advise(
+    let number = count(groups.len(), "cgroup");
+    let words = format!("{number} with {have}: {}", list(groups, show));
+    check(name, Mark::Note, words).advise(to_do)
+}
+
+fn limits(found: &Diagnosis) -> Check {
+    let show = |(path, percent): &(String, f64)| format!("{path} ({percent:.0} % of a CPU)");
+    let words = [
+        "no cgroup limits its CPU time (cpu.max)",
+        "cpu.max, which perch does not enforce, so tasks there may use more",
         "leave perch where these limits must hold, or give the groups CPUs of their own (cpuset)",
-    )
+    ];
+    asking(found, "cpu-limits", |groups| &groups.limited, show, words)
 }
 
 fn idle_groups(found: &Diagnosis) -> Check {
-    const NAME: &str = "idle-groups";
-    let groups = match looked(found, NAME) {
-        Ok(groups) => groups,
-        Err(check) => return check,
-    };
-    if groups.idle.is_empty() {
-        return check(NAME, Mark::Ok, "no cgroup has cpu.idle");
-    }
-    let words = format!(
-        "{} with cpu.idle, at which perch does not look: {}",
-        count(groups.idle.len(), "cgroup"),
-        list(&groups.idle, String::clone)
-    );
-    check(NAME, Mark::Note, words).advise("cpu.idle = 0 and cpu.weight = 1 there")
+    let words = [
+        "no cgroup has cpu.idle",
+        "cpu.idle, at which perch does not look",
+        "cpu.idle = 0 and cpu.weight = 1 there",
+    ];
+    asking(
+        found,
+        "idle-groups",
+        |groups| &groups.idle,
+        String::clone,
+        words,
+    )
 }
 
 fn clamped_groups(found: &Diagnosis) -> Check {
-    const NAME: &str = "clamped-groups";
-    let groups = match looked(found, NAME) {
-        Ok(groups) => groups,
-        Err(check) => return check,
-    };
-    if groups.clamped.is_empty() {
-        return check(
-            NAME,
-            Mark::Ok,
-            "no cgroup has cpu.uclamp.min or cpu.uclamp.max",
-        );
-    }
-    let words = format!(
-        "{} with cpu.uclamp.*, at which perch does not look: {}",
-        count(groups.clamped.len(), "cgroup"),
-        list(&groups.clamped, String::clone)
-    );
-    check(NAME, Mark::Note, words).advise("clamp the tasks themselves (uclampset)")
+    let words = [
+        "no cgroup has cpu.uclamp.min or cpu.uclamp.max",
+        "cpu.uclamp.*, at which perch does not look",
+        "clamp the tasks themselves (uclampset)",
+    ];
+    asking(
+        found,
+        "clamped-groups",
+        |groups| &groups.clamped,
+        String::clone,
+        words,
+    )
 }
 
 fn processes(found: &Diagnosis) -> Check {

@@ -8,22 +8,22 @@ use crate::band::Band;
 
 /// The places from which settings come.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct Configuration {
     /// A TOML file.
-    pub config: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// What `--set` says, which has the last word.
     pub set: Vec<String>,
     /// What `--band` says, after the rules of the file.
     pub bands: Vec<String>,
 }
 
-impl Wishes {
+impl Configuration {
     /// Reads them.
     ///
     /// # Errors
     /// [`SettingsError`], with the place, the key and what was expected.
     pub fn read(&self) -> Result<Settings, SettingsError> {
-        let mut settings = match &self.config {
+        let mut settings = match &self.file {
             Some(file) => Settings::from_file(file)?,
             None => Settings::default(),
         };
