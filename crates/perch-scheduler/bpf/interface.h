@@ -73,10 +73,14 @@ enum perch_event {
 	PERCH_EV_PARTED,   /* running tasks sent from a busy core to an idle one */
 	PERCH_EV_BEHIND,   /* wakees that went behind their waker, which was about to sleep */
 	PERCH_EV_SPREAD,   /* wakees that left a busy LLC for the least busy */
+	/* cpu.max (follow/limit.h): */
+	PERCH_EV_LIMIT_REACHED, /* times that a group had used up its time */
+	PERCH_EV_LIMIT_HELD,	/* tasks that waited for such a group's next period */
+	PERCH_EV_LIMIT_PASSED,	/* of those, tasks that ran nevertheless, having waited so long */
 	PERCH_NR_EVENTS,
 };
 
-#define PERCH_MAX_EVENTS 55u
+#define PERCH_MAX_EVENTS 60u
 #define PERCH_BOUNCE_NS 50000000ull
 #define PERCH_MAX_REASONS 64u
 
@@ -125,8 +129,20 @@ struct perch_cpu {
 	perch_u32 behind;    /* a task waits for the running one to sleep (base/behind.h) */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
 	perch_u64 turn_start; /* the running task's se.sum_exec_runtime when it was picked */
+	perch_u32 held;	      /* runnable tasks of its run queue that cpu.max holds back */
+	perch_u32 limited;    /* enum perch_limited, of the running task */
+	perch_u32 swept;      /* how often a group had reached its limit when its queue was swept */
+	perch_u32 pad;
+	perch_s64 granted_ns; /* time that the running task's groups granted and it has not used */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
+};
+
+/* Whether cpu.max limits the running task's group, or one above it. */
+enum perch_limited {
+	PERCH_UNLIMITED = 0,
+	PERCH_LIMITED,
+	PERCH_PASSES, /* and the task runs nevertheless, until the next tick */
 };
 
 /* Whether the running task leaves its core, where a sibling is busy, for an idle one. */
@@ -202,7 +218,7 @@ struct perch_group_cell {
 	perch_u32 pad;
 };
 
-/* A task group; each fills a cache line. Slots are numbered from 1. */
+/* A task group; each fills two cache lines. Slots are numbered from 1. */
 struct perch_group_slot {
 	perch_s64 load;	   /* sum of its runnable tasks' weights and of its groups' `counted` */
 	perch_u32 weight;  /* cpu.weight, 1 to 10000 */
@@ -211,7 +227,16 @@ struct perch_group_slot {
 	perch_u32 refs;	   /* tasks and groups in it, and one more until it is deleted */
 	perch_u64 PERCH_AS *queued; /* a bit for each CPU, by words of 64: it has a task there */
 	struct perch_group_cell PERCH_AS *cells; /* one per CPU */
-	perch_u64 line[3];
+	perch_u32 limited;			 /* it or a group above has a quota */
+	perch_u32 throttled;			 /* it has used up its quota */
+	perch_u64 line[2];
+	/* For cpu.max (follow/limit.h), on a cache line of their own: */
+	perch_s64 left_ns;    /* time that its tasks may still run; below 0: they ran too long */
+	perch_u64 quota_ns;   /* time that each period brings; 0: no limit */
+	perch_u64 period_ns;  /* length of a period */
+	perch_u64 burst_ns;   /* time of former periods that it may keep */
+	perch_u64 renewed_ns; /* when its period began, bpf_ktime_get_ns() */
+	perch_u64 line2[3];
 };
 
 /*
@@ -281,6 +306,7 @@ struct perch_config {
 	perch_u32 band_cgroups; /* a rule names a cgroup */
 	/* Task groups. Without slots cgroups do not count. */
 	struct perch_group_slot PERCH_AS *groups;
+	perch_u64 PERCH_AS *limits; /* a bit for each slot, by words of 64: cpu.max limits it */
 	perch_u32 nr_groups;
 	perch_u32 credits;    /* mechanism steer is on, and a wakee in an empty queue is credited */
 	perch_u32 parts;      /* cores have threads, and busy siblings are parted */

@@ -41,10 +41,14 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 	dispatch(cpu, prev, is_queued(prev));
 }
 
+/*
+ * This callback and the next may come on another CPU than the task's, which then holds the lock of
+ * the task's run queue: when the scheduler is loaded, and when a running task changes its group.
+ */
 SEC("struct_ops/running")
 void BPF_PROG(perch_running, struct task_struct *p)
 {
-	perch_u32 cpu = bpf_get_smp_processor_id();
+	perch_u32 cpu = scx_bpf_task_cpu(p);
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
 	use_arena();
@@ -56,7 +60,7 @@ SEC("struct_ops/stopping")
 void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 {
 	use_arena();
-	stop(p, bpf_get_smp_processor_id(), runnable);
+	stop(p, scx_bpf_task_cpu(p), runnable);
 }
 
 SEC("struct_ops/update_idle")
@@ -165,6 +169,7 @@ struct sched_ext_ops perch_ops = {
 	.cgroup_exit = (void *)perch_cgroup_exit,
 	.cgroup_move = (void *)perch_cgroup_move,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
+	.cgroup_set_bandwidth = (void *)perch_cgroup_set_bandwidth,
 	.cpu_release = (void *)perch_cpu_release,
 	.init = (void *)perch_init,
 	.exit = (void *)perch_exited,

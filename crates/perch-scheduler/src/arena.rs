@@ -31,13 +31,14 @@ const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
 const OPS_ENQ_LAST: u64 = 1 << 1;
 
 /// The callbacks that are for task groups alone.
-const GROUP_MEMBERS: [&str; 6] = [
+const GROUP_MEMBERS: [&str; 7] = [
     "runnable",
     "quiescent",
     "cgroup_init",
     "cgroup_exit",
     "cgroup_move",
     "cgroup_set_weight",
+    "cgroup_set_bandwidth",
 ];
 
 /// The memory with which the BPF program starts: the arena's first bytes and its read-only
@@ -254,6 +255,7 @@ impl Plan {
         let rules = Array::<interface::Band>::reserve(&mut image, bands.len());
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
         let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
+        let limits = image.reserve(groups.len().div_ceil(64) * 8);
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
         let parts = topology.has_smt();
         let mut image = image.bytes().to_vec();
@@ -304,6 +306,7 @@ impl Plan {
             nr_bands: bands.len() as u32,
             band_cgroups: bands.iter().any(|band| band.cgroup.is_some()).into(),
             groups: groups.at(),
+            limits,
             nr_groups: groups.len() as u32,
             credits: (steers && groups.len() > 0).into(),
             parts: parts.into(),
@@ -343,8 +346,10 @@ impl Plan {
 
     /// The flags of that structure.
     pub fn flags(&self) -> u64 {
-        // A task that leaves for a CPU that suits it better comes to enqueue though it is alone.
-        match self.config.utils != 0 || self.config.parts != 0 {
+        // A task that leaves for a CPU that suits it better, or whose group has used up its cpu.max,
+        // comes to enqueue though it is alone.
+        let config = &self.config;
+        match config.utils != 0 || config.parts != 0 || config.nr_groups > 0 {
             false => OPS_ALLOW_QUEUED_WAKEUP,
             true => OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
         }
@@ -432,6 +437,11 @@ pub(crate) fn idle_cpu() -> Cpu {
         behind: 0,
         jumped: 0,
         turn_start: 0,
+        held: 0,
+        limited: 0,
+        swept: 0,
+        pad: 0,
+        granted_ns: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }

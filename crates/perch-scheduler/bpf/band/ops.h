@@ -197,7 +197,7 @@ static inline void starts(struct task_struct *p, const struct perch_band_task *t
 SEC("struct_ops/running")
 void BPF_PROG(perch_band_running, struct task_struct *p)
 {
-	perch_u32 cpu = bpf_get_smp_processor_id();
+	perch_u32 cpu = scx_bpf_task_cpu(p);
 
 	use_arena();
 	starts(p, band_task(p), cpu);
@@ -208,7 +208,7 @@ SEC("struct_ops/stopping")
 void BPF_PROG(perch_band_stopping, struct task_struct *p, bool runnable)
 {
 	struct perch_band_task *t = band_task(p);
-	perch_u32 cpu = bpf_get_smp_processor_id();
+	perch_u32 cpu = scx_bpf_task_cpu(p);
 
 	use_arena();
 	if (t && t->prio)
@@ -290,6 +290,7 @@ struct sched_ext_ops perch_band_ops = {
 	.cgroup_exit = (void *)perch_cgroup_exit,
 	.cgroup_move = (void *)perch_cgroup_move,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
+	.cgroup_set_bandwidth = (void *)perch_cgroup_set_bandwidth,
 	.cpu_release = (void *)perch_cpu_release,
 	.init = (void *)perch_init,
 	.exit = (void *)perch_exited,

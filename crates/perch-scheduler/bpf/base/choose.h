@@ -152,7 +152,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	struct perch_question *q;
 
 	/* A CPU that came online since the load is not in the topology; a restart is under way. */
-	if (!has_place(this_cpu) || !has_place(prev_cpu))
+	if (!has_place(this_cpu) || !has_place(prev_cpu) || follow_bars(p))
 		return prev_cpu;
 	if ((wake_flags & SCX_WAKE_SYNC) && config()->behind_ns &&
 	    goes_behind(p, prev_cpu, this_cpu, current)) {

@@ -14,6 +14,8 @@ static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
 {
 	perch_u32 cpu = scx_bpf_task_cpu(p);
 
+	if (follow_hold(p, enq_flags))
+		return;
 	/* For a task that may use one CPU only the kernel does not call select_cpu. */
 	if ((enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed == 1) {
 		struct perch_cpu __arena *c = cpu_state(cpu);
@@ -96,15 +98,14 @@ static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runn
 static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 {
 	bool waiting = is_waiting(cpu);
-	const struct rq *rq = cpu_rq(cpu);
 	perch_u64 share;
 
 	follow_tick(p, cpu, account(cpu_state(cpu), p, !waiting));
 	if (cpu_state(cpu)->behind)
 		set_slice(p, 0);
-	if (!waiting || !rq)
+	if (!waiting)
 		return;
-	share = slice_for(rq->nr_running);
+	share = slice_for(nr_running(cpu));
 	if (p->scx.slice > share)
 		set_slice(p, share);
 }

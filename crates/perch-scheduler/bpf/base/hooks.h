@@ -48,6 +48,14 @@ struct perch_follower {
 			     perch_u32 cpu);
 
 	/*
+	 * A wake-up, or a task that the kernel wants queued. `bars`, true: the task must not run
+	 * now, so no CPU is claimed for it. `hold`, true: it must not, and the follower keeps it
+	 * until it may.
+	 */
+	bool (*bars)(struct task_struct *p);
+	bool (*hold)(struct task_struct *p, perch_u64 enq_flags);
+
+	/*
 	 * A wake-up, before anything else is known of it. True: the wakee may have to go elsewhere
 	 * though the CPU where it ran last idles, or the follower wants to hear of the policy's answer.
 	 */
@@ -119,11 +127,13 @@ struct perch_follower {
 	bool (*suits)(const struct task_struct *p, perch_u32 cpu, perch_u32 from);
 
 	/*
-	 * A turn of the timer, which holds no lock. `turn_cpu`: the number of
-	 * runnable tasks that balancing takes `cpu` to have, of which `nr` are in
-	 * its run queue. `turn_llc`: an LLC's CPUs have this utilisation and so
-	 * many runnable tasks in all.
+	 * A turn of the timer, which holds no lock. `turn`: once in each; `now` is
+	 * bpf_ktime_get_ns(). `turn_cpu`: the number of runnable tasks that
+	 * balancing takes `cpu` to have, of which `nr` are in its run queue.
+	 * `turn_llc`: an LLC's CPUs have this utilisation and so many runnable
+	 * tasks in all.
 	 */
+	void (*turn)(perch_u64 now);
 	perch_u32 (*turn_cpu)(struct perch_cpu __arena *c, perch_u32 nr, perch_u32 queued);
 	void (*turn_llc)(perch_u32 number, perch_u32 util, perch_u32 nr, bool some_idle);
 };
@@ -135,6 +145,8 @@ static __always_inline int follow_init_task(struct task_struct *p, struct scx_in
 static __always_inline void follow_exit_task(struct task_struct *p);
 static __always_inline void follow_begin_memory(struct perch_memory __arena *m,
 						const struct task_struct *p, perch_u32 cpu);
+static __always_inline bool follow_bars(struct task_struct *p);
+static __always_inline bool follow_hold(struct task_struct *p, perch_u64 enq_flags);
 static __always_inline bool follow_draws(const struct task_struct *p,
 					 const struct perch_memory __arena *m);
 static __always_inline void follow_wakee(struct perch_task *t, struct task_struct *p,
@@ -156,6 +168,7 @@ static __always_inline void follow_stopping(struct task_struct *p, perch_u32 cpu
 static __always_inline bool follow_idle(perch_u32 cpu);
 static __always_inline bool follow_keeps(perch_u32 cpu, perch_u32 from, perch_u64 now);
 static __always_inline enum perch_pull follow_pull(perch_u32 cpu, perch_u32 from);
+static __always_inline void follow_turn(perch_u64 now);
 static __always_inline perch_u32 follow_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr);
 static __always_inline void follow_turn_llc(perch_u32 number, perch_u32 util, perch_u32 nr,
 					    bool some_idle);

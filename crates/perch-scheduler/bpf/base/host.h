@@ -107,11 +107,24 @@ PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, pe
 	return 0;
 }
 
-PERCH_INLINE perch_u32 perch_host_nr_running(const struct perch_host *h, perch_u32 cpu)
+/* Runnable tasks that a follower holds back, on all CPUs: while there is none, no CPU's are read. */
+static perch_u32 nr_held;
+
+/* Tasks in the CPU's run queue that may run. */
+static inline perch_u32 nr_running(perch_u32 cpu)
 {
 	const struct rq *rq = cpu_rq(cpu);
+	perch_u32 nr = rq ? rq->nr_running : 0, held;
 
-	return rq ? rq->nr_running : 0;
+	if (!nr_held)
+		return nr;
+	held = cpu_state(cpu)->held;
+	return nr > held ? nr - held : 0;
+}
+
+PERCH_INLINE perch_u32 perch_host_nr_running(const struct perch_host *h, perch_u32 cpu)
+{
+	return nr_running(cpu);
 }
 
 /* Tasks of sched_ext leave the queue when they sleep. */

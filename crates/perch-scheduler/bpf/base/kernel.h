@@ -92,6 +92,7 @@ struct css_set {
 
 struct task_struct {
 	unsigned int flags;
+	unsigned int __state;
 	unsigned int policy;
 	int static_prio; /* 120 at nice 0 */
 	int nr_cpus_allowed;
@@ -102,6 +103,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct css_set *cgroups;
+	int rcu_read_lock_nesting; /* CONFIG_PREEMPT_RCU */
 	char comm[16];
 };
 
@@ -138,6 +140,9 @@ struct scx_exit_info {
 
 struct scx_cgroup_init_args {
 	__u32 weight;
+	__u64 bw_period_us; /* cpu.max; 6.17 */
+	__u64 bw_quota_us;
+	__u64 bw_burst_us;
 };
 
 /* A task put straight on a CPU that cannot run it at once comes back to enqueue (7.1). */
@@ -166,6 +171,9 @@ struct sched_ext_ops {
 	void (*cgroup_exit)(struct cgroup *cgrp);
 	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);
+	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, __u64 period_us, __u64 quota_us,
+				     __u64 burst_us);
+	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
@@ -176,6 +184,7 @@ struct sched_ext_ops {
 
 /* Numbers of the kernel's interface. */
 #define PF_KTHREAD 0x00200000u
+#define TASK_UNINTERRUPTIBLE 2u
 #define SCHED_FIFO 1u
 #define SCHED_RR 2u
 #define SCHED_IDLE 5u
@@ -239,6 +248,7 @@ struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 __s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
+void scx_bpf_destroy_dsq(__u64 dsq_id) __ksym;
 __s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __ksym;
 void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) __ksym;
 __s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;

@@ -100,7 +100,6 @@ static inline perch_u64 lead_over(const struct perch_cpu __arena *c, const struc
 static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
-	const struct rq *rq = cpu_rq(cpu);
 	perch_u64 stored = p->scx.dsq_vtime, vtime = vtime_of(stored, c->clock);
 
 	/*
@@ -115,7 +114,7 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 	if (c->stuck && p->nr_cpus_allowed > 1)
 		c->stuck = 0;
 	mark_waiting(cpu);
-	insert_vtime(p, cpu, slice_for(rq ? rq->nr_running : 1), vtime, enq_flags);
+	insert_vtime(p, cpu, slice_for(nr_running(cpu)), vtime, enq_flags);
 	count(cpu, PERCH_EV_QUEUED);
 	if ((enq_flags & SCX_ENQ_WAKEUP) && c->curr_weight &&
 	    vtime + config()->preempt_ns < c->curr_vtime + lead_over(c, p)) {

@@ -30,7 +30,7 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	const struct rq *rq = cpu_rq(cpu);
 	perch_u64 busy = c->busy_ns - c->busy_seen_ns;
-	perch_u32 nr = rq ? rq->nr_running : 0;
+	perch_u32 nr = nr_running(cpu);
 	perch_s32 now;
 
 	c->busy_seen_ns += busy;
@@ -196,6 +196,7 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 
 	coarse_now = now;
 	perch_turns++;
+	follow_turn(now);
 	for (cpu = 0; cpu < c->topology.nr_cpus && can_loop; cpu++)
 		if (!update_cpu(cpu, elapsed))
 			some_idle = true;

@@ -12,6 +12,7 @@
 #include "follow/detail.h"
 #include "follow/group.h"
 #include "follow/home.h"
+#include "follow/limit.h"
 #include "follow/list.h"
 #include "follow/misfit.h"
 #include "follow/move.h"
@@ -77,6 +78,24 @@ static __always_inline void follow_begin_memory(struct perch_memory __arena *m,
 	if (name##_follower.begin_memory && (on)) \
 		name##_follower.begin_memory(m, p, cpu);
 #include "followers.def"
+}
+
+static __always_inline bool follow_bars(struct task_struct *p)
+{
+#define FOLLOWER(name, on)                                           \
+	if (name##_follower.bars && (on) && name##_follower.bars(p)) \
+		return true;
+#include "followers.def"
+	return false;
+}
+
+static __always_inline bool follow_hold(struct task_struct *p, perch_u64 enq_flags)
+{
+#define FOLLOWER(name, on)                                                      \
+	if (name##_follower.hold && (on) && name##_follower.hold(p, enq_flags)) \
+		return true;
+#include "followers.def"
+	return false;
 }
 
 static __always_inline bool follow_draws(const struct task_struct *p,
@@ -237,6 +256,14 @@ static __always_inline bool follow_suits(const struct task_struct *p, perch_u32 
 		return name##_follower.suits(p, cpu, from);
 #include "followers.def"
 	return true;
+}
+
+static __always_inline void follow_turn(perch_u64 now)
+{
+#define FOLLOWER(name, on)                \
+	if (name##_follower.turn && (on)) \
+		name##_follower.turn(now);
+#include "followers.def"
 }
 
 static __always_inline perch_u32 follow_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr)

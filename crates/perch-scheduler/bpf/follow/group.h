@@ -46,7 +46,13 @@ struct perch_group_task {
 	__u32 slot;  /* slot of its group; 0: the root group */
 	__u32 added; /* its weight in the group's load; 0: it is not runnable */
 	__u32 cpu;   /* the CPU on which it runs or is queued */
+	/* For cpu.max (follow/limit.h): */
+	__u32 held;   /* the CPU on whose run queue it is while it is held, plus 1; 0: it is not */
+	__u32 passes; /* it runs once although its group is throttled */
+	__u32 free;   /* it stopped where it holds nothing for which others may wait */
+	__u32 sleeps; /* it went to sleep when it stopped last */
 	__u32 pad;
+	__u64 user_regs; /* where its registers of user mode are (follow/user.h); 0: not known yet */
 };
 
 struct {
@@ -76,6 +82,12 @@ static inline struct perch_group_slot __arena *group_at(perch_u32 slot)
 	return &config()->groups[slot - 1];
 }
 
+/* The id of the group's queue, in which its tasks wait while cpu.max holds them. */
+static inline perch_u64 group_queue(perch_u32 slot)
+{
+	return (2ull << 32) | slot;
+}
+
 static inline struct perch_group_cell __arena *cell_at(perch_u32 slot, perch_u32 cpu)
 {
 	return &group_at(slot)->cells[cpu];
@@ -94,12 +106,18 @@ static inline bool add_load(perch_u32 slot, perch_s64 weight)
 	return (was > 0) != (was + weight > 0);
 }
 
+/* What the group adds to its parent's load: nothing while none of its tasks may run. */
+static inline perch_u32 claim_of(const struct perch_group_slot __arena *g)
+{
+	return g->load > 0 && !g->throttled ? g->weight : 0;
+}
+
 /*
- * Counts the group in its parent's load: with its weight while a task in it is
- * runnable, else with 0. A CPU that changes the group's load between some and
- * none, or its weight, calls this afterwards. Two CPUs that do so at once may
- * exchange in either order, so each looks at the load again after its exchange.
- * True: the parent's load changed between some and none.
+ * Counts the group in its parent's load. A CPU that changes the group's load
+ * between some and none, its weight, or whether it is throttled calls this
+ * afterwards. Two CPUs that do so at once may exchange in either order, so each
+ * looks again after its exchange. True: the parent's load changed between some
+ * and none.
  */
 static __attribute__((noinline)) bool settle_one(perch_u32 slot)
 {
@@ -107,12 +125,12 @@ static __attribute__((noinline)) bool settle_one(perch_u32 slot)
 	bool changed = false;
 
 	while (PERCH_MORE) {
-		perch_u32 want = g->load > 0 ? g->weight : 0;
+		perch_u32 want = claim_of(g);
 		perch_u32 was = __sync_lock_test_and_set(&g->counted, want);
 
 		if (was != want && g->parent)
 			changed |= add_load(g->parent, (perch_s64)want - was);
-		if (want == (g->load > 0 ? g->weight : 0))
+		if (want == claim_of(g))
 			break;
 	}
 	return changed;
@@ -228,6 +246,7 @@ static __attribute__((noinline)) int put_group(perch_u32 slot)
 
 		if (__sync_fetch_and_add(&g->refs, -1) != 1)
 			break;
+		scx_bpf_destroy_dsq(group_queue(slot));
 		bpf_map_push_elem(&free_groups, &freed, 0);
 		__sync_fetch_and_add(&nr_live, -1);
 		count_group(PERCH_EV_GROUPS_ENDED);
@@ -277,6 +296,7 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 	struct perch_group_slot __arena *g;
 	perch_u32 cpu, parent, words;
 	__u32 slot;
+	int err;
 
 	if (!held)
 		return -12; /* -ENOMEM */
@@ -291,6 +311,11 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 		count_group(PERCH_EV_GROUPS_UNTRACKED);
 		return 0;
 	}
+	err = scx_bpf_create_dsq(group_queue(slot), -1);
+	if (err) {
+		bpf_map_push_elem(&free_groups, &slot, 0);
+		return err;
+	}
 	g = group_at(slot);
 	for (cpu = PERCH_ZERO; cpu < config()->nr_possible && can_loop; cpu++) {
 		g->cells[cpu].vtime = 0;
@@ -302,6 +327,8 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 	g->load = 0;
 	g->counted = 0;
 	g->weight = weight;
+	g->limited = g->throttled = 0;
+	g->quota_ns = 0;
 	g->parent = parent;
 	g->refs = 1;
 	get_group(parent);
@@ -360,15 +387,20 @@ static inline void part_from_group(struct perch_group_task *t)
 	t->slot = 0;
 }
 
-/* The task starts to run on this CPU: notes its group and its flattened weight. */
+/* The task starts to run on this CPU: notes its group, its flattened weight and if it is limited. */
 static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 {
 	struct perch_group_task *t = group_task(p);
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
 	c->group = t ? t->slot : 0;
-	if (t && t->slot)
+	c->limited = 0;
+	if (t && t->slot) {
 		move_in_group(t, cpu);
+		if (group_at(t->slot)->limited)
+			c->limited = t->passes ? PERCH_PASSES : PERCH_LIMITED;
+		t->passes = 0;
+	}
 	c->flat = worth(c->group, p->scx.weight);
 	return 0;
 }
@@ -407,7 +439,7 @@ static inline void group_running(struct task_struct *p, struct perch_cpu __arena
 	if (nr_live)
 		weigh(p, cpu);
 	else
-		c->flat = c->group = 0;
+		c->flat = c->group = c->limited = 0;
 }
 
 static inline void group_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)

@@ -6,7 +6,7 @@
 #ifndef PERCH_GROUP_OPS_H
 #define PERCH_GROUP_OPS_H
 
-#include "follow/group.h"
+#include "follow/limit.h"
 
 SEC("struct_ops/runnable")
 void BPF_PROG(perch_runnable, struct task_struct *p, __u64 enq_flags)
@@ -30,21 +30,30 @@ void BPF_PROG(perch_quiescent, struct task_struct *p, __u64 deq_flags)
 	if (!nr_live)
 		return;
 	t = group_task(p);
-	if (t)
-		leave_group(t);
+	if (!t)
+		return;
+	leave_group(t);
+	if (t->held)
+		note_released(t);
 }
 
-SEC("struct_ops/cgroup_init")
+SEC("struct_ops.s/cgroup_init")
 __s32 BPF_PROG(perch_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
+	int err;
+
 	use_arena();
-	return init_group(cgrp, args->weight);
+	err = init_group(cgrp, args->weight);
+	if (!err && bpf_core_field_exists(args->bw_quota_us))
+		limit_group(cgrp, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+	return err;
 }
 
 SEC("struct_ops/cgroup_exit")
 void BPF_PROG(perch_cgroup_exit, struct cgroup *cgrp)
 {
 	use_arena();
+	unlimit_group(cgrp);
 	exit_group(cgrp);
 }
 
@@ -66,6 +75,14 @@ void BPF_PROG(perch_cgroup_set_weight, struct cgroup *cgrp, __u32 weight)
 {
 	use_arena();
 	weigh_group(cgrp, weight);
+}
+
+SEC("struct_ops/cgroup_set_bandwidth")
+void BPF_PROG(perch_cgroup_set_bandwidth, struct cgroup *cgrp, __u64 period_us, __u64 quota_us,
+	      __u64 burst_us)
+{
+	use_arena();
+	limit_group(cgrp, period_us, quota_us, burst_us);
 }
 
 #endif

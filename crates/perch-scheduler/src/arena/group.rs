@@ -84,7 +84,15 @@ impl Reserved {
                 refs: 0,
                 queued: self.queued + (number * words * 8) as u64,
                 cells: self.cells + (number * self.possible * size_of::<GroupCell>()) as u64,
-                line: [0; 3],
+                limited: 0,
+                throttled: 0,
+                line: [0; 2],
+                left_ns: 0,
+                quota_ns: 0,
+                period_ns: 0,
+                burst_ns: 0,
+                renewed_ns: 0,
+                line2: [0; 3],
             };
             self.groups.put(image, number, &group);
         }
@@ -111,7 +119,7 @@ mod tests {
         assert!(check(&asked(65_536), 480).is_ok());
         assert_eq!(
             check(&asked(65_536), 1024).unwrap_err().to_string(),
-            "groups: 65536 of them take 1036 MiB on this machine of 1024 CPUs: expected at most \
+            "groups: 65536 of them take 1040 MiB on this machine of 1024 CPUs: expected at most \
              1024 MiB"
         );
     }

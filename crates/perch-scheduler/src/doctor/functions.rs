@@ -311,7 +311,12 @@ mod tests {
         alone.sort_unstable();
         assert_eq!(
             alone,
-            ["scx_bpf_task_set_dsq_vtime", "scx_bpf_task_set_slice"]
+            [
+                // Without it cpu.max holds tasks where they sleep, and nowhere else.
+                "__irq_regs",
+                "scx_bpf_task_set_dsq_vtime",
+                "scx_bpf_task_set_slice"
+            ]
         );
         assert!(
             externs

@@ -4,7 +4,7 @@ use ::perch_policy::mirror::{Policy as perch_policy, Process as perch_process, T
 
 pub const PERCH_NONE: u32 = 4294967295;
 pub const PERCH_ARENA_BASE: u64 = 17592186044416;
-pub const PERCH_MAX_EVENTS: u32 = 55;
+pub const PERCH_MAX_EVENTS: u32 = 60;
 pub const PERCH_MAX_REASONS: u32 = 64;
 pub const PERCH_MAX_BANDS: u32 = 16;
 pub const PERCH_BAND_GLOB: u32 = 32;
@@ -60,7 +60,10 @@ pub const PERCH_EV_RELIEVED: perch_event = 46;
 pub const PERCH_EV_PARTED: perch_event = 47;
 pub const PERCH_EV_BEHIND: perch_event = 48;
 pub const PERCH_EV_SPREAD: perch_event = 49;
-pub const PERCH_NR_EVENTS: perch_event = 50;
+pub const PERCH_EV_LIMIT_REACHED: perch_event = 50;
+pub const PERCH_EV_LIMIT_HELD: perch_event = 51;
+pub const PERCH_EV_LIMIT_PASSED: perch_event = 52;
+pub const PERCH_NR_EVENTS: perch_event = 53;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -107,12 +110,17 @@ pub struct perch_cpu {
     pub behind: u32,
     pub jumped: u64,
     pub turn_start: u64,
-    pub events: [u64; 55usize],
+    pub held: u32,
+    pub limited: u32,
+    pub swept: u32,
+    pub pad: u32,
+    pub granted_ns: i64,
+    pub events: [u64; 60usize],
     pub reasons: [u64; 64usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1176usize];
+    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1240usize];
     ["Alignment of perch_cpu"][::std::mem::align_of::<perch_cpu>() - 8usize];
     [
         "Offset of field: perch_cpu::clock",
@@ -241,11 +249,26 @@ const _: () = {
         "Offset of field: perch_cpu::turn_start",
     ][::std::mem::offset_of!(perch_cpu, turn_start) - 216usize];
     [
+        "Offset of field: perch_cpu::held",
+    ][::std::mem::offset_of!(perch_cpu, held) - 224usize];
+    [
+        "Offset of field: perch_cpu::limited",
+    ][::std::mem::offset_of!(perch_cpu, limited) - 228usize];
+    [
+        "Offset of field: perch_cpu::swept",
+    ][::std::mem::offset_of!(perch_cpu, swept) - 232usize];
+    [
+        "Offset of field: perch_cpu::pad",
+    ][::std::mem::offset_of!(perch_cpu, pad) - 236usize];
+    [
+        "Offset of field: perch_cpu::granted_ns",
+    ][::std::mem::offset_of!(perch_cpu, granted_ns) - 240usize];
+    [
         "Offset of field: perch_cpu::events",
-    ][::std::mem::offset_of!(perch_cpu, events) - 224usize];
+    ][::std::mem::offset_of!(perch_cpu, events) - 248usize];
     [
         "Offset of field: perch_cpu::reasons",
-    ][::std::mem::offset_of!(perch_cpu, reasons) - 664usize];
+    ][::std::mem::offset_of!(perch_cpu, reasons) - 728usize];
 };
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;
@@ -403,11 +426,19 @@ pub struct perch_group_slot {
     pub refs: u32,
     pub queued: u64,
     pub cells: u64,
-    pub line: [u64; 3usize],
+    pub limited: u32,
+    pub throttled: u32,
+    pub line: [u64; 2usize],
+    pub left_ns: i64,
+    pub quota_ns: u64,
+    pub period_ns: u64,
+    pub burst_ns: u64,
+    pub renewed_ns: u64,
+    pub line2: [u64; 3usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_group_slot"][::std::mem::size_of::<perch_group_slot>() - 64usize];
+    ["Size of perch_group_slot"][::std::mem::size_of::<perch_group_slot>() - 128usize];
     [
         "Alignment of perch_group_slot",
     ][::std::mem::align_of::<perch_group_slot>() - 8usize];
@@ -433,8 +464,32 @@ const _: () = {
         "Offset of field: perch_group_slot::cells",
     ][::std::mem::offset_of!(perch_group_slot, cells) - 32usize];
     [
+        "Offset of field: perch_group_slot::limited",
+    ][::std::mem::offset_of!(perch_group_slot, limited) - 40usize];
+    [
+        "Offset of field: perch_group_slot::throttled",
+    ][::std::mem::offset_of!(perch_group_slot, throttled) - 44usize];
+    [
         "Offset of field: perch_group_slot::line",
-    ][::std::mem::offset_of!(perch_group_slot, line) - 40usize];
+    ][::std::mem::offset_of!(perch_group_slot, line) - 48usize];
+    [
+        "Offset of field: perch_group_slot::left_ns",
+    ][::std::mem::offset_of!(perch_group_slot, left_ns) - 64usize];
+    [
+        "Offset of field: perch_group_slot::quota_ns",
+    ][::std::mem::offset_of!(perch_group_slot, quota_ns) - 72usize];
+    [
+        "Offset of field: perch_group_slot::period_ns",
+    ][::std::mem::offset_of!(perch_group_slot, period_ns) - 80usize];
+    [
+        "Offset of field: perch_group_slot::burst_ns",
+    ][::std::mem::offset_of!(perch_group_slot, burst_ns) - 88usize];
+    [
+        "Offset of field: perch_group_slot::renewed_ns",
+    ][::std::mem::offset_of!(perch_group_slot, renewed_ns) - 96usize];
+    [
+        "Offset of field: perch_group_slot::line2",
+    ][::std::mem::offset_of!(perch_group_slot, line2) - 104usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -537,6 +592,7 @@ pub struct perch_config {
     pub nr_bands: u32,
     pub band_cgroups: u32,
     pub groups: u64,
+    pub limits: u64,
     pub nr_groups: u32,
     pub credits: u32,
     pub parts: u32,
@@ -544,7 +600,7 @@ pub struct perch_config {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 344usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 352usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -655,17 +711,20 @@ const _: () = {
         "Offset of field: perch_config::groups",
     ][::std::mem::offset_of!(perch_config, groups) - 320usize];
     [
+        "Offset of field: perch_config::limits",
+    ][::std::mem::offset_of!(perch_config, limits) - 328usize];
+    [
         "Offset of field: perch_config::nr_groups",
-    ][::std::mem::offset_of!(perch_config, nr_groups) - 328usize];
+    ][::std::mem::offset_of!(perch_config, nr_groups) - 336usize];
     [
         "Offset of field: perch_config::credits",
-    ][::std::mem::offset_of!(perch_config, credits) - 332usize];
+    ][::std::mem::offset_of!(perch_config, credits) - 340usize];
     [
         "Offset of field: perch_config::parts",
-    ][::std::mem::offset_of!(perch_config, parts) - 336usize];
+    ][::std::mem::offset_of!(perch_config, parts) - 344usize];
     [
         "Offset of field: perch_config::idle_shift",
-    ][::std::mem::offset_of!(perch_config, idle_shift) - 340usize];
+    ][::std::mem::offset_of!(perch_config, idle_shift) - 348usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

@@ -103,6 +103,9 @@ events! {
     Parted = "parted", "Running tasks sent from a busy core to an idle one";
     Behind = "behind", "Wakees put behind their waker, which was about to sleep";
     Spread = "spread", "Wakees that left a busy LLC for the least busy one";
+    LimitReached = "limit_reached", "Times that a task group had used up its cpu.max";
+    LimitHeld = "limit_held", "Tasks that waited for the next period of their group's cpu.max";
+    LimitPassed = "limit_passed", "Of those, tasks that ran nevertheless, having waited so long";
 }
 
 const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);

@@ -23,6 +23,7 @@ mod groups;
 mod guest;
 mod imported;
 mod lab;
+mod limits;
 mod loaded;
 #[path = "../support/page.rs"]
 mod page;
