@@ -71,6 +71,8 @@ pub enum UnableError {
 pub enum Purpose {
     /// To schedule: `perch run`.
     Scheduling,
+    /// To schedule in turns: `perch trial`.
+    Trying,
     /// To record wake-ups: `perch record`.
     Recording,
     /// To compare the policy in BPF with the native one: `perch self-test`.
@@ -80,7 +82,7 @@ pub enum Purpose {
 impl Purpose {
     fn subject(self) -> &'static str {
         match self {
-            Purpose::Scheduling => "perch",
+            Purpose::Scheduling | Purpose::Trying => "perch",
             Purpose::Recording => "recording",
             Purpose::Comparing => "comparing policies",
         }
@@ -91,6 +93,7 @@ impl Purpose {
             Purpose::Scheduling => {
                 "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run"
             }
+            Purpose::Trying => "a trial needs root (or CAP_BPF and CAP_PERFMON): sudo perch trial",
             Purpose::Recording => {
                 "recording needs root (or CAP_BPF and CAP_PERFMON): sudo perch record -o FILE"
             }

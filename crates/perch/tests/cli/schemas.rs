@@ -17,7 +17,7 @@ use crate::support::perch;
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 17] = [
+const FORMS: [&str; 18] = [
     "machine",
     "experiment",
     "sweep",
@@ -34,6 +34,7 @@ const FORMS: [&str; 17] = [
     "replay",
     "advise",
     "doctor",
+    "trial",
     "stats",
 ];
 

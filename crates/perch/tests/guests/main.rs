@@ -33,5 +33,8 @@ mod service;
 #[path = "../support/mod.rs"]
 mod support;
 mod timed;
+mod trial;
 mod tutorial;
+#[path = "../cli/schemas/validator.rs"]
+mod validator;
 mod waits;
