@@ -139,8 +139,12 @@ fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
     assert_eq!(output.status, Status::Signal(9));
     lab.until("perch is gone with it", || lab.scheduler().is_empty());
 
-    let ejected = amid(&lab);
-    lab.text("echo S > /proc/sysrq-trigger");
+    let mut ejected = amid(&lab);
+    // Again, should its turn have ended meanwhile.
+    lab.until("perch is ejected", || {
+        lab.text("echo S > /proc/sysrq-trigger");
+        !ejected.is_running()
+    });
     let output = lab.end("the trial, its perch ejected,", ejected);
     let said = output.error_text();
     assert_eq!(output.status, Status::Code(1), "{said}");
@@ -150,6 +154,43 @@ fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
     assert_eq!(report["ended"], "failed", "{report}");
     let failure = report["failure"].as_str().unwrap();
     assert!(failure.contains("SysRq-S unloaded perch"), "{report}");
+}
+
+#[test]
+fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
+    let lab = Lab::boot("7.2", 8);
+    lab.text(
+        "cd /sys/fs/cgroup; [ -e cgroup.procs ] || mount -t cgroup2 none .
+         cd /sys/fs/cgroup && mkdir -p busy/below quiet",
+    );
+    let enter = |group: &str| format!("echo $$ > /sys/fs/cgroup/{group}/cgroup.procs");
+    let _busy = lab.start(&format!("{}; {LOAD}", enter("busy/below")));
+    // It sleeps before the trial begins, so nothing wakes it.
+    let _quiet = lab.start(&format!("{}; exec sleep 1000000", enter("quiet")));
+    let are_there = "cd /sys/fs/cgroup && [ -n \"$(cat busy/below/cgroup.procs)\" ] &&
+         grep -q 'Name:.sleep' /proc/$(cat quiet/cgroup.procs)/status &&
+         grep -q 'State:.S' /proc/$(cat quiet/cgroup.procs)/status";
+    lab.until("one works and the other sleeps", || {
+        lab.run(are_there).success()
+    });
+    for (group, is_busy) in [("/busy", true), ("/quiet", false)] {
+        let output = lab.run(&trial(&format!("--for 1s --cgroup {group}")));
+        assert_eq!(output.status, Status::Code(0), "{}", output.error_text());
+        let report = report(&output);
+        assert_eq!(report["cgroups"], serde_json::json!([group]), "{report}");
+        for side in ["stock", "perch"] {
+            let wakeups = value(&report, "wakeups", side).as_f64();
+            let waited = value(&report, "p50_wait", side);
+            assert_eq!(
+                wakeups.is_some_and(|found| found > 0.0),
+                is_busy,
+                "{report}"
+            );
+            assert_eq!(waited.is_f64(), is_busy, "{report}");
+        }
+    }
+    lab.is_on_its_own();
+    lab.is_well();
 }
 
 #[test]
