@@ -13,7 +13,6 @@ const CONFIG: &str = "/etc/perch.toml";
 /// Policies of sched(7).
 const OTHER: u32 = 0;
 const FIFO: u32 = 1;
-const BATCH: u32 = 3;
 const EXT: u32 = 7;
 
 /// Makes two cgroups that do not contain each other, and one below the first.
@@ -28,8 +27,8 @@ fn make_cgroups(lab: &Lab) {
 /// Starts a task of cgroup `rest`, of another user and of niceness 3, that sleeps and wakes for ever. A
 /// task may change no name but its own: this one does on SIGUSR1 and SIGUSR2.
 fn start_as_nobody(lab: &Lab) -> u32 {
-    let script = "exec 9<>/tmp/never; trap \"echo other > /proc/self/comm\" USR1
-         trap \"echo shell > /proc/self/comm\" USR2; while :; do read -t 0.002 never <&9; done";
+    let script = "exec 9<>/tmp/never; trap \"printf other > /proc/self/comm\" USR1
+         trap \"printf shell > /proc/self/comm\" USR2; while :; do read -t 0.002 never <&9; done";
     let text = lab.text(&format!(
         "sed -i 's,/bin/false,/bin/sh,' /etc/passwd; chmod 666 /tmp/never
          nice -n 3 su nobody -c '{script}' >/dev/null 2>&1 & echo $!"
@@ -41,14 +40,35 @@ fn start_as_nobody(lab: &Lab) -> u32 {
     task
 }
 
-/// Starts a task of a cgroup that sleeps and wakes for ever without a child; `by` is what starts it.
-fn start(lab: &Lab, cgroup: &str, by: &str) -> u32 {
+/// Starts a task of a cgroup that sleeps and wakes for ever without a child.
+fn start(lab: &Lab, cgroup: &str) -> u32 {
     let script = format!(
         "echo $$ > /sys/fs/cgroup/{cgroup}/cgroup.procs; exec 9<>/tmp/never
          while :; do read -t 0.002 never <&9; done"
     );
-    let text = lab.text(&format!("{by} sh -c '{script}' >/dev/null 2>&1 & echo $!"));
-    text.trim().parse().unwrap()
+    let text = lab.text(&format!("sh -c '{script}' >/dev/null 2>&1 & echo $!"));
+    let task = text.trim().parse().unwrap();
+    let at = format!("cat /proc/{task}/cgroup");
+    lab.until("it is in its cgroup", || {
+        lab.text(&at).ends_with(&format!("/{cgroup}\n"))
+    });
+    task
+}
+
+/// Starts a process of cgroup `web` with a thread of SCHED_FIFO, which it returns.
+fn start_fifo(lab: &Lab) -> u32 {
+    let text = lab.text(
+        "sh -c 'echo $$ > /sys/fs/cgroup/web/cgroup.procs
+             exec cyclictest --policy=fifo -p 5 -t1 -i 2000 -q' >/dev/null 2>&1 & echo $!",
+    );
+    let process: u32 = text.trim().parse().unwrap();
+    let mut threads = String::new();
+    lab.until("it has two threads", || {
+        threads = lab.text(&format!("ls /proc/{process}/task"));
+        threads.lines().count() == 2
+    });
+    let last = threads.lines().last().unwrap();
+    last.parse().unwrap()
 }
 
 fn move_to(lab: &Lab, cgroup: &str, task: u32) {
@@ -64,6 +84,7 @@ fn policies(lab: &Lab, tasks: &[u32]) -> Vec<u32> {
         .map(|task| format!("/proc/{task}/stat"))
         .collect();
     let text = lab.text(&format!("cat {}", names.join(" ")));
+    assert_eq!(text.lines().count(), tasks.len(), "{text}");
     let policy = |line: &str| {
         // Field 41; the first one behind the name is 3.
         let fields = line.rsplit_once(')')?.1;
@@ -96,12 +117,12 @@ fn end(lab: &Lab, tasks: &[u32]) {
 /// Only the tasks of the cgroup are perch's, as they come and go.
 fn only_the_cgroup_s(lab: &Lab) {
     make_cgroups(lab);
-    let web = start(lab, "web", "");
-    let below = start(lab, "web/below", "chrt -b 0");
-    let rest = start(lab, "rest", "");
-    let fifo = start(lab, "web", "chrt -f 1");
+    let web = start(lab, "web");
+    let below = start(lab, "web/below");
+    let rest = start(lab, "rest");
+    let fifo = start_fifo(lab);
     let tasks = [web, below, rest, fifo];
-    become_so(lab, "they have begun", &tasks, &[OTHER, BATCH, OTHER, FIFO]);
+    become_so(lab, "they have begun", &tasks, &[OTHER, OTHER, OTHER, FIFO]);
     let perch = lab.load("--partial cgroup=/web");
     // The first look came before perch said so.
     assert_eq!(policies(lab, &tasks), [EXT, EXT, OTHER, FIFO]);
@@ -110,7 +131,8 @@ fn only_the_cgroup_s(lab: &Lab) {
     wakes(lab, &perch, 100);
     let report = perch.report();
     assert_eq!(report.about.partial, "cgroup=/web");
-    assert_eq!((report.partial_tasks, report.partial_refused), (2, 0));
+    // The two, and cyclictest's main thread.
+    assert_eq!((report.partial_tasks, report.partial_refused), (3, 0));
 
     move_to(lab, "rest", web);
     move_to(lab, "web", rest);
@@ -127,7 +149,7 @@ fn only_the_cgroup_s(lab: &Lab) {
     for task in [web, below, rest, fifo] {
         move_to(lab, "rest", task);
     }
-    become_so(lab, "all have gone", &tasks, &[OTHER, BATCH, OTHER, FIFO]);
+    become_so(lab, "all have gone", &tasks, &[OTHER, OTHER, OTHER, FIFO]);
     lab.until("nobody is counted", || perch.report().partial_tasks == 0);
     let before = perch.report();
     lab.text("hackbench -p -g 1 -l 100");
@@ -140,7 +162,7 @@ fn only_the_cgroup_s(lab: &Lab) {
     }
     become_so(lab, "two are in again", &tasks, &[EXT, EXT, OTHER, FIFO]);
     perch.unload();
-    assert_eq!(policies(lab, &tasks), [OTHER, BATCH, OTHER, FIFO]);
+    assert_eq!(policies(lab, &tasks), [OTHER, OTHER, OTHER, FIFO]);
     end(lab, &tasks);
 }
 
@@ -158,7 +180,7 @@ fn only_tasks_of_the_cgroup_are_perch_s_on_6_18() {
 fn rules_are_read_again_and_a_kill_leaves_tasks_running() {
     let lab = Lab::boot("7.2", 8);
     make_cgroups(&lab);
-    let (web, rest) = (start(&lab, "web", ""), start(&lab, "rest", ""));
+    let (web, rest) = (start(&lab, "web"), start(&lab, "rest"));
     let nobody = start_as_nobody(&lab);
     let tasks = [web, rest, nobody];
     lab.put(CONFIG, "[[partial]]\ncgroup = \"/web\"\n");
