@@ -69,7 +69,11 @@ fn partial() -> Value {
         "type": "object",
         "properties": properties(partial::Draft::KEYS),
         "additionalProperties": false,
-        "minProperties": 1,
+        "anyOf": [
+            { "required": ["comm"] },
+            { "required": ["cgroup"] },
+            { "required": ["user"] },
+        ],
     })
 }
 
