@@ -354,7 +354,6 @@ fn schema_and_reader_agree_about_values_of_configurations() {
         ("[[partial]]\nuser = \"root\"\n".repeat(20), true),
         ("[[partial]]\n".to_string(), false),
         ("[[partial]]\nuser = -1\n".to_string(), false),
-        ("[[partial]]\ncgroup = \"web\"\n".to_string(), false),
         ("[[partial]]\nnice = 3\n".to_string(), false),
     ];
     agree("configuration", &files);
