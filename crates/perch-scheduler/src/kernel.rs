@@ -34,6 +34,12 @@ pub enum UnableError {
     /// The user may not load programs.
     #[error("{}", .0.rights())]
     NoRights(Purpose),
+    /// The right to change tasks' policies was given up when no rule asked for it.
+    #[error(
+        "[[partial]] needs CAP_SYS_NICE, which perch gave up when it was started without such a rule: \
+         start it again"
+    )]
+    NoPolicies,
     /// Another scheduler is loaded already.
     #[error(
         "another sched_ext scheduler is loaded: {0}; stop it first (the kernel runs one at a time)"

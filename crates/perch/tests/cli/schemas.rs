@@ -348,6 +348,14 @@ fn schema_and_reader_agree_about_values_of_configurations() {
         ("[band]\npriority = 1\ncomm = \"a\"\n".to_string(), false),
         (band("priority = 1").repeat(16), true),
         (band("priority = 1").repeat(17), false),
+        (
+            "[[partial]]\ncgroup = \"/web\"\nuser = 33\n".to_string(),
+            true,
+        ),
+        ("[[partial]]\nuser = \"root\"\n".repeat(20), true),
+        ("[[partial]]\n".to_string(), false),
+        ("[[partial]]\nuser = -1\n".to_string(), false),
+        ("[[partial]]\nnice = 3\n".to_string(), false),
     ];
     agree("configuration", &files);
 }

@@ -26,6 +26,7 @@ mod lab;
 mod loaded;
 #[path = "../support/page.rs"]
 mod page;
+mod partial;
 mod placement;
 mod recorded;
 mod robust;
