@@ -2,7 +2,14 @@
 /*
  * How long tasks wait for a CPU and between which CPUs they move, under
  * whatever scheduler the kernel has: the tracepoints are the same for all of
- * them. Only the descendants of the loader's process count (src/waits.rs).
+ * them. The loader chooses the tasks that count (src/waits.rs): the descendants
+ * of its own process, or all tasks of user space but itself and its
+ * descendants, or those of the latter that are in some cgroups.
+ *
+ * A task that may count has a record. Memory cannot be had under a queue's
+ * lock, so a new task gets its record when it is forked, and a task that was
+ * there before gets it from an iterator that the loader runs once. Cgroups are
+ * looked up when a wait ends: a task that moves counts from then on where it is.
  *
  * Each CPU counts for itself, in memory of its own: where lines cost time, one
  * moves for the counting, the task's record, from its waker to its CPU.
@@ -11,6 +18,7 @@
 #include "histogram.h"
 
 #define MAX_CPUS 1024
+#define MAX_GROUPS 16
 
 /* What a wait begins with. */
 enum wait {
@@ -48,8 +56,22 @@ struct waits_task {
 	__u32 cpu; /* where it last ran */
 };
 
-/* The process whose descendants count. */
-const volatile __u32 root SEC(".rodata.root") = 0;
+/* A cgroup: its kernfs_node's id, and its distance from the root. */
+struct waits_group {
+	__u64 id;
+	__u64 level;
+};
+
+/* The tasks that count. */
+struct waits_scope {
+	__u32 root;	 /* the loader's process */
+	__u32 others;	 /* 1: the tasks that do not descend from it; 0: those that do */
+	__u32 nr_groups; /* 0: in any cgroup */
+	__u32 pad;
+	struct waits_group groups[MAX_GROUPS];
+};
+
+const volatile struct waits_scope scope SEC(".rodata.scope") = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -65,7 +87,11 @@ struct {
 	__type(value, struct waits_task);
 } tasks SEC(".maps");
 
-/* The record of a task that counts; null for any other. */
+struct bpf_iter__task {
+	struct task_struct *task;
+} __attribute__((preserve_access_index));
+
+/* The record of a task that may count; null for any other. */
 static inline struct waits_task *record(struct task_struct *p)
 {
 	return bpf_task_storage_get(&tasks, p, 0, 0);
@@ -74,16 +100,37 @@ static inline struct waits_task *record(struct task_struct *p)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(waits_fork, struct task_struct *parent, struct task_struct *child)
 {
+	bool may_count = record(parent);
 	struct waits_task *made;
 
-	if (parent->tgid != root && !record(parent))
+	/* A kernel thread's child that is none is a program that the kernel starts. */
+	if (scope.others)
+		may_count = (may_count || parent->flags & PF_KTHREAD) &&
+			    !(child->flags & PF_KTHREAD);
+	else if (parent->tgid == scope.root)
+		may_count = true;
+	if (!may_count)
 		return 0;
-	/* Here and not at a switch: memory cannot be had under a queue's lock. */
 	made = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!made)
 		return 0;
 	made->cpu = bpf_get_smp_processor_id();
 	made->state = SLEEPS;
+	return 0;
+}
+
+/*
+ * Gives a record to a task that was there before. Whether it runs, waits or
+ * sleeps is not known, so it counts from the next time that it leaves a CPU.
+ */
+SEC("iter/task")
+int waits_begin(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task || task->flags & PF_KTHREAD || task->tgid == scope.root)
+		return 0;
+	bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return 0;
 }
 
@@ -131,16 +178,43 @@ static inline void count(struct waits_cpu *here, enum wait wait, __u64 ns)
 	bucket->ns += ns;
 }
 
-/* Counts the switch to a task on this CPU. The queue's lock is held and interrupts are off. */
-static inline void begin(struct waits_task *task, __u64 now)
+/* True if the task is in one of the cgroups that count, or below one. */
+static inline bool in_scope(struct task_struct *p)
+{
+	const struct cgroup *own = p->cgroups->dfl_cgrp;
+	__u64 ancestors = (__u64)own + bpf_core_field_offset(struct cgroup, ancestors);
+	__u32 i;
+
+	if (!scope.nr_groups)
+		return true;
+	for (i = 0; i < MAX_GROUPS && i < scope.nr_groups; i++) {
+		__u64 level = scope.groups[i].level;
+		const struct cgroup *above;
+
+		if (own->level < (int)level)
+			continue;
+		if (bpf_probe_read_kernel(&above, sizeof(above),
+					  (void *)(ancestors + level * sizeof(above))))
+			continue;
+		if (BPF_CORE_READ(above, kn, id) == scope.groups[i].id)
+			return true;
+	}
+	return false;
+}
+
+/* Counts a task's switch to this CPU. The queue's lock is held and interrupts are off. */
+static inline void begin(struct task_struct *p, struct waits_task *task, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), from = task->cpu;
 	struct waits_cpu *here = bpf_map_lookup_elem(&cpus, &cpu);
+	enum state was = task->state;
 	enum move move;
 
-	if (!here || from >= MAX_CPUS)
+	task->state = RUNS;
+	task->cpu = cpu;
+	if (!here || from >= MAX_CPUS || was == RUNS || was == SLEEPS || !in_scope(p))
 		return;
-	switch (task->state) {
+	switch (was) {
 	case WAITS_WOKEN:
 		count(here, AFTER_WAKEUP, now - task->since);
 		count(here, AFTER_WAKING, now - task->waking);
@@ -150,15 +224,11 @@ static inline void begin(struct waits_task *task, __u64 now)
 		count(here, AFTER_PREEMPTION, now - task->since);
 		move = PREEMPTED;
 		break;
-	case WAITS_FORKED:
+	default:
 		move = FORKED;
 		break;
-	default:
-		return;
 	}
 	here->moves[move][from]++;
-	task->state = RUNS;
-	task->cpu = cpu;
 }
 
 SEC("tp_btf/sched_switch")
@@ -170,10 +240,11 @@ int BPF_PROG(waits_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (task) {
 		task->since = bpf_ktime_get_ns();
 		task->state = preempt || !prev_state ? WAITS_PREEMPTED : SLEEPS;
+		task->cpu = bpf_get_smp_processor_id();
 	}
 	task = record(next);
 	if (task)
-		begin(task, bpf_ktime_get_ns());
+		begin(next, task, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -30,6 +30,9 @@ const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
 /// `SCX_OPS_ENQ_LAST`: a task whose slice ends and that is alone is enqueued.
 const OPS_ENQ_LAST: u64 = 1 << 1;
 
+/// `SCX_OPS_SWITCH_PARTIAL`: only tasks of SCHED_EXT are the scheduler's.
+const OPS_SWITCH_PARTIAL: u64 = 1 << 3;
+
 /// The callbacks that are for task groups alone.
 const GROUP_MEMBERS: [&str; 7] = [
     "runnable",
@@ -48,6 +51,8 @@ pub struct Plan {
     image: Vec<u8>,
     config: Config,
     places: Places,
+    /// The scheduler gets the tasks of SCHED_EXT only.
+    partial: bool,
 }
 
 /// The number of places for the policy's memory of tasks: 1024 for each CPU, but from 32768 (2 MiB,
@@ -322,7 +327,18 @@ impl Plan {
             image,
             config,
             places,
+            partial: false,
         }
+    }
+
+    /// The same, for a scheduler that gets the tasks of SCHED_EXT only if `partial` says so.
+    pub(crate) fn partial(self, partial: bool) -> Plan {
+        Plan { partial, ..self }
+    }
+
+    /// True if the scheduler gets the tasks of SCHED_EXT only.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// The bytes that lie at the base address, for a BPF program [`ARENA_BASE`], when the program
@@ -349,10 +365,10 @@ impl Plan {
         // A task that leaves for a CPU that suits it better, or whose group has used up its cpu.max,
         // comes to enqueue though it is alone.
         let config = &self.config;
-        match config.utils != 0 || config.parts != 0 || config.nr_groups > 0 {
-            false => OPS_ALLOW_QUEUED_WAKEUP,
-            true => OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
-        }
+        let last = config.utils != 0 || config.parts != 0 || config.nr_groups > 0;
+        let flags = [(last, OPS_ENQ_LAST), (self.partial, OPS_SWITCH_PARTIAL)];
+        let set = flags.into_iter().filter(|(set, _)| *set);
+        set.fold(OPS_ALLOW_QUEUED_WAKEUP, |all, (_, flag)| all | flag)
     }
 
     /// The callbacks of that structure that the kernel is not told of. `takes_back` says that the
@@ -478,6 +494,8 @@ mod tests {
         assert!(offset(plan.config.waiting) + 16 <= plan.image().len());
         assert_eq!((plan.config.nr_slots, plan.config.cache), (0, 0));
         assert_eq!(plan.config().len(), size_of::<Config>());
+        let all = plan.flags();
+        assert_eq!(plan.partial(true).flags(), all | OPS_SWITCH_PARTIAL);
     }
 
     #[test]

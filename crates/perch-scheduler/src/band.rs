@@ -7,9 +7,10 @@ mod keys;
 use std::fmt;
 
 use crate::interface;
+use crate::rule::folders;
 use crate::value::Millis;
 pub use error::BandError;
-pub(crate) use keys::KEYS;
+pub(crate) use keys::Draft;
 
 /// Tasks that go before all others, and among each other by priority.
 ///
@@ -27,11 +28,6 @@ pub struct Band {
     /// Round robin: the turn of each task of this priority (1 to 1000 ms). None: the task that came
     /// first runs until it sleeps.
     pub(crate) slice_ms: Option<Millis>,
-}
-
-/// The folders of a cgroup's path.
-fn folders(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|folder| !folder.is_empty())
 }
 
 impl fmt::Display for Band {

@@ -46,13 +46,14 @@ impl<'a> Intent<'a> {
         let tuning = self.settings.tuning();
         check_processes(&self.topology, self.modes, &tuning)?;
         check_groups(&tuning, self.possible)?;
-        Ok(Plan::new(
+        let plan = Plan::new(
             self.machine,
             &self.topology,
             self.possible,
             self.modes,
             &tuning,
             self.settings.bands(),
-        ))
+        );
+        Ok(plan.partial(!self.settings.partial().is_empty()))
     }
 }

@@ -34,6 +34,12 @@ pub enum UnableError {
     /// The user may not load programs.
     #[error("{}", .0.rights())]
     NoRights(Purpose),
+    /// The right to change tasks' policies was given up when no rule asked for it.
+    #[error(
+        "[[partial]] needs CAP_SYS_NICE, which perch gave up when it was started without such a rule: \
+         start it again"
+    )]
+    NoPolicies,
     /// Another scheduler is loaded already.
     #[error(
         "another sched_ext scheduler is loaded: {0}; stop it first (the kernel runs one at a time)"
@@ -71,6 +77,8 @@ pub enum UnableError {
 pub enum Purpose {
     /// To schedule: `perch run`.
     Scheduling,
+    /// To schedule in turns: `perch trial`.
+    Trying,
     /// To record wake-ups: `perch record`.
     Recording,
     /// To compare the policy in BPF with the native one: `perch self-test`.
@@ -80,7 +88,7 @@ pub enum Purpose {
 impl Purpose {
     fn subject(self) -> &'static str {
         match self {
-            Purpose::Scheduling => "perch",
+            Purpose::Scheduling | Purpose::Trying => "perch",
             Purpose::Recording => "recording",
             Purpose::Comparing => "comparing policies",
         }
@@ -91,6 +99,7 @@ impl Purpose {
             Purpose::Scheduling => {
                 "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run"
             }
+            Purpose::Trying => "a trial needs root (or CAP_BPF and CAP_PERFMON): sudo perch trial",
             Purpose::Recording => {
                 "recording needs root (or CAP_BPF and CAP_PERFMON): sudo perch record -o FILE"
             }

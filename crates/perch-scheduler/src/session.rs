@@ -2,6 +2,7 @@
 //! A session of `perch run`: it loads the scheduler, watches it and unloads it.
 
 mod ground;
+mod members;
 
 use std::fs::File;
 use std::mem;
@@ -20,10 +21,16 @@ use crate::service::Service;
 use crate::settings::{Configuration, Settings};
 use crate::signals::{Request, Signals};
 use crate::stats::{About, Report, Server, Source};
+use crate::tree::Tree;
 use ground::{Ground, Planned};
+use members::{Calls, Found, Members};
 
 /// How often the session looks whether the kernel has ended the scheduler.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// How often the session looks which tasks are its own, where not all are: a task that joins waits that
+/// long for perch, and has the kernel's scheduler meanwhile.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The settings of a session.
 #[derive(Clone, Debug)]
@@ -109,7 +116,8 @@ pub fn run(
             None
         }
     };
-    rights::give_up();
+    let policies = !settings.partial().is_empty();
+    rights::give_up(policies);
     let mut session = Session {
         options,
         ground: Ground {
@@ -124,9 +132,12 @@ pub fn run(
         settings,
         machine: None,
         hung_up: false,
+        members: Members::new(Tree::new("/".as_ref()), Calls),
+        policies,
     };
     let end = session.keep_loaded(tell);
     session.service.stopping();
+    session.members.release();
     let report = session.source.report();
     match end {
         Ok(()) => Ok(report),
@@ -157,6 +168,10 @@ struct Session<'a> {
     machine: Option<Machine>,
     /// SIGHUP came while no scheduler was loaded.
     hung_up: bool,
+    /// The tasks that are perch's, where not all are.
+    members: Members,
+    /// perch has kept the right to change tasks' policies.
+    policies: bool,
 }
 
 struct Loaded {
@@ -227,6 +242,7 @@ impl Session<'_> {
             machine,
             plan,
             about,
+            rules,
             notes,
         } = self
             .ground
@@ -237,6 +253,7 @@ impl Session<'_> {
         let log = self.log.as_mut().zip(self.options.log.as_deref());
         let program = Program::load(self.ground.kernel, &plan, seq, log)?;
         self.machine = Some(machine);
+        self.members.follow(rules);
         // SAFETY: whoever watches retires them before the program goes.
         let counters = unsafe { program.counters(&plan) };
         Ok(Loaded {
@@ -259,6 +276,7 @@ impl Session<'_> {
                 tell(News::Note(format!("no statistics for others: {error}")));
             }
         }
+        self.look(tell);
         self.service
             .ready(&format!("scheduling {} CPUs: {}", about.cpus, about.modes));
         tell(News::Attached(about));
@@ -276,8 +294,22 @@ impl Session<'_> {
         }
     }
 
+    /// Looks which tasks are perch's, and counts them.
+    fn look(&mut self, tell: &mut dyn FnMut(News)) {
+        let Found {
+            members,
+            refused,
+            trouble,
+        } = self.members.look();
+        self.source.members(members, refused);
+        if let Some(trouble) = trouble {
+            tell(News::Note(trouble));
+        }
+    }
+
     /// Waits for a request, or for the kernel to end the program, which is none.
     fn wait(&mut self, program: &Program, tell: &mut dyn FnMut(News)) -> Option<End> {
+        let mut look_at = Instant::now() + LOOK;
         let mut next = self
             .options
             .interval
@@ -300,6 +332,10 @@ impl Session<'_> {
                 return None;
             }
             self.service.alive(program.turns());
+            if Instant::now() >= look_at {
+                self.look(tell);
+                look_at = Instant::now() + LOOK;
+            }
             if let (Some(at), Some(interval)) = (next, self.options.interval) {
                 if Instant::now() >= at {
                     tell(News::Interval(Box::new(self.source.report())));
@@ -328,6 +364,9 @@ impl Session<'_> {
             return None;
         }
         let planned = |settings: Settings| {
+            if !settings.partial().is_empty() && !self.policies {
+                return Err(UnableError::NoPolicies.into());
+            }
             let machine = self.machine.as_ref();
             let planned = self.ground.plan(&settings, machine, &mut |_| ())?;
             Ok((settings, planned.notes))

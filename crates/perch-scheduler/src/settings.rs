@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The user's configuration: a TOML file, `--set`, `--band`, and defaults.
+//! The user's configuration: a TOML file, `--set`, `--band`, `--partial`, and defaults.
 
 mod configuration;
 mod error;
@@ -12,6 +12,7 @@ use perch_policy::{Layout, Mechanism, Mode, Modes, Premise, Setting, Topology};
 
 use crate::band::Band;
 use crate::interface::MAX_BANDS;
+use crate::partial::Partial;
 pub use configuration::Configuration;
 pub use error::{Problem, SettingsError};
 pub use schema::schema;
@@ -29,6 +30,8 @@ pub struct Settings {
     layout: Option<Layout>,
     /// The real-time band, if there is one.
     bands: Vec<Band>,
+    /// The tasks that perch schedules; all without a rule.
+    partial: Vec<Partial>,
     /// Everything else.
     tuning: Tuning,
     /// The settings of `tuning` that were named, by name.
@@ -61,6 +64,22 @@ impl Settings {
     /// The real-time band's rules, of which the first that fits a task counts.
     pub fn bands(&self) -> &[Band] {
         &self.bands
+    }
+
+    /// Adds tasks to those that perch schedules, which are all only until the first call.
+    pub fn add_partial(&mut self, partial: Partial) {
+        self.partial.push(partial);
+    }
+
+    /// The rules of the tasks that perch schedules; none: it schedules all.
+    pub fn partial(&self) -> &[Partial] {
+        &self.partial
+    }
+
+    /// The tasks that perch schedules in a line, empty if they are all.
+    pub fn partial_in_words(&self) -> String {
+        let rules: Vec<_> = self.partial.iter().map(Partial::to_string).collect();
+        rules.join("; ")
     }
 
     /// Times, sizes and switches. A short slice alone does not ask for a longer one when other

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How long the tasks of a command wait for a CPU, and between which CPUs they move, under whatever
-//! scheduler the kernel has: for `perch lab run --waits`. The BPF side is bpf/waits.bpf.c.
+//! How long tasks wait for a CPU, and between which CPUs they move, under whatever scheduler the
+//! kernel has: those of a command for `perch lab run --waits`, others for `perch trial`. The BPF side
+//! is bpf/waits.bpf.c.
 
-use std::io;
+use std::io::{self, Read};
 
-use libbpf_rs::{Error, Link, MapCore, MapFlags, Object, ObjectBuilder, num_possible_cpus};
+use bytemuck::{Pod, Zeroable};
+use libbpf_rs::{Error, Iter, Link, MapCore, MapFlags, Object, ObjectBuilder, num_possible_cpus};
 
 use crate::error::SchedulerError;
 use crate::histogram::{BYTES, Histogram};
@@ -16,6 +18,63 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/waits.bpf.o"));
 
 /// The most CPUs that the program tells apart.
 const MAX_CPUS: usize = 1024;
+
+/// The most cgroups whose tasks a [`Watch`] can count.
+pub const MAX_GROUPS: usize = 16;
+
+/// The program that gives records to the tasks that are there, which runs once.
+const BEGIN: &str = "waits_begin";
+
+/// The tasks that a [`Watch`] counts.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// Those that descend from this process from now on, without the process itself.
+    Descendants,
+    /// Those of user space that do not descend from this process, nor belong to it: all, or where
+    /// cgroups are named, at most [`MAX_GROUPS`], those in them and below them.
+    Others(&'a [Group]),
+}
+
+/// A cgroup of the second hierarchy, as the kernel knows it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Group {
+    /// The inode of its folder.
+    pub id: u64,
+    /// Its distance from the root, whose own is 0.
+    pub level: u64,
+}
+
+/// `struct waits_scope`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct ScopeImage {
+    root: u32,
+    others: u32,
+    nr_groups: u32,
+    pad: u32,
+    groups: [Group; MAX_GROUPS],
+}
+
+impl Scope<'_> {
+    fn image(self) -> Result<ScopeImage, Error> {
+        let mut image = ScopeImage::zeroed();
+        image.root = std::process::id();
+        if let Scope::Others(groups) = self {
+            image.others = 1;
+            image.nr_groups = groups.len() as u32;
+            let Some(places) = image.groups.get_mut(..groups.len()) else {
+                let words = format!(
+                    "{} cgroups, and at most {MAX_GROUPS} can count",
+                    groups.len()
+                );
+                return Err(io::Error::other(words).into());
+            };
+            places.copy_from_slice(groups);
+        }
+        Ok(image)
+    }
+}
 
 /// What a wait begins with, in the program's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +109,9 @@ pub struct Watch {
 
 /// What a [`Watch`] counted.
 pub struct Counted {
+    /// All buckets of each kind of wait, as the program has them.
+    sums: Vec<u64>,
+    /// The same, to ask about.
     waits: Vec<Histogram>,
     /// By cause, the CPU before and the CPU now.
     moves: Vec<u64>,
@@ -68,16 +130,18 @@ fn failed(source: Error) -> SchedulerError {
 }
 
 impl Watch {
-    /// Counts the tasks that descend from this process from now on, without the process itself.
+    /// Counts tasks from now on. A task that is already there counts from the next time that it
+    /// leaves a CPU.
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] when the kernel does not take the programs.
-    pub fn begin() -> Result<Watch, SchedulerError> {
+    pub fn begin(scope: Scope<'_>) -> Result<Watch, SchedulerError> {
         hear();
-        Watch::load(std::process::id()).map_err(failed)
+        Watch::load(scope).map_err(failed)
     }
 
-    fn load(root: u32) -> Result<Watch, Error> {
+    fn load(scope: Scope<'_>) -> Result<Watch, Error> {
+        let image = scope.image()?;
         let cpus = num_possible_cpus()?;
         if cpus > MAX_CPUS {
             let words = format!("{cpus} CPUs, and no more than {MAX_CPUS} are told apart");
@@ -89,18 +153,34 @@ impl Watch {
         for mut map in open.maps_mut() {
             match map.name().to_str() {
                 Some("cpus") => map.set_max_entries(cpus as u32)?,
-                Some(".rodata.root") => {
-                    let value = map.initial_value_mut().filter(|value| value.len() == 4);
-                    let value = value.ok_or_else(|| absent(".rodata.root of four bytes"))?;
-                    value.copy_from_slice(&root.to_ne_bytes());
+                Some(".rodata.scope") => {
+                    let bytes = bytemuck::bytes_of(&image);
+                    let value = map.initial_value_mut();
+                    let value = value.filter(|value| value.len() == bytes.len());
+                    let value = value.ok_or_else(|| absent(".rodata.scope of that size"))?;
+                    value.copy_from_slice(bytes);
                 }
                 _ => {}
             }
         }
+        let others = matches!(scope, Scope::Others(_));
+        for mut program in open.progs_mut() {
+            if program.name() == BEGIN {
+                program.set_autoload(others);
+            }
+        }
         let object = open.load()?;
-        let programs = object.progs_mut();
-        let links = programs.map(|program| program.attach());
-        let links = links.collect::<Result<_, _>>()?;
+        let mut links = Vec::new();
+        for program in object.progs_mut().filter(|program| program.name() != BEGIN) {
+            links.push(program.attach()?);
+        }
+        // Now that forked tasks get their records, so that none is missed between the two.
+        if others {
+            let mut programs = object.progs_mut();
+            let program = programs.find(|program| program.name() == BEGIN);
+            let link = program.ok_or_else(|| absent(BEGIN))?.attach()?;
+            Iter::new(&link)?.read_to_end(&mut Vec::new())?;
+        }
         Ok(Watch {
             object,
             _links: links,
@@ -153,13 +233,34 @@ impl Counted {
                 }
             }
         }
-        let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_ne_bytes()).collect();
-        let waits = bytes.chunks_exact(BYTES).map(Histogram::new);
+        Counted::of(sums, moves, cpus)
+    }
+
+    fn of(sums: Vec<u64>, moves: Vec<u64>, cpus: usize) -> Counted {
+        let bytes: &[u8] = bytemuck::cast_slice(&sums);
+        let waits = bytes.chunks_exact(BYTES).map(Histogram::new).collect();
         Counted {
-            waits: waits.collect(),
+            sums,
+            waits,
             moves,
             cpus,
         }
+    }
+
+    /// What was counted since the same [`Watch`] had counted `before`.
+    #[must_use]
+    pub fn since(&self, before: &Counted) -> Counted {
+        let less = |now: &[u64], before: &[u64]| {
+            let pairs = now.iter().zip(before);
+            pairs
+                .map(|(now, before)| now.saturating_sub(*before))
+                .collect()
+        };
+        Counted::of(
+            less(&self.sums, &before.sums),
+            less(&self.moves, &before.moves),
+            self.cpus,
+        )
     }
 
     /// How many waits of this kind ended.
@@ -199,6 +300,27 @@ mod tests {
             bytes[8 * at..8 * at + 8].copy_from_slice(&count.to_ne_bytes());
         }
         bytes
+    }
+
+    #[test]
+    fn a_stretch_is_counted_without_what_was_before() {
+        let moves = WAITS * BYTES / 8;
+        let before = Counted::new(&[cpu(&[(200, 3), (201, 300), (moves, 2)])]);
+        let after = Counted::new(&[cpu(&[(200, 4), (201, 401), (20, 1), (21, 10), (moves, 7)])]);
+        let found = after.since(&before);
+        assert_eq!(found.waits(Wait::AfterWakeup), 2);
+        assert_eq!(found.quantile_ns(Wait::AfterWakeup, 0.5), 10.0);
+        assert_eq!(found.quantile_ns(Wait::AfterWakeup, 1.0), 101.0);
+        assert_eq!(found.moves(Cause::Woken).collect::<Vec<_>>(), [(0, 0, 5)]);
+    }
+
+    #[test]
+    fn more_cgroups_than_there_is_room_for_are_refused() {
+        let group = Group { id: 7, level: 1 };
+        let image = Scope::Others(&[group; MAX_GROUPS]).image().unwrap();
+        assert_eq!((image.others, image.nr_groups), (1, 16));
+        let refused = Scope::Others(&[group; MAX_GROUPS + 1]).image();
+        assert!(refused.is_err_and(|error| error.to_string().contains("17 cgroups")));
     }
 
     #[test]

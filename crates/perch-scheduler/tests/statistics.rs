@@ -175,11 +175,14 @@ fn sample() -> Report {
         busy_ns: 2_500_000_000,
         restarts: 1,
         overloaded_cpus: 3,
+        partial_tasks: 12,
+        partial_refused: 1,
         about: About {
             machine: "A \"quoted\\\" CPU".to_string(),
             kernel: "7.2.12".to_string(),
             modes: "cluster=perch".to_string(),
             band: "nice=-20,priority=5; at most 95 % of 100 ms".to_string(),
+            partial: "cgroup=/web".to_string(),
             cpus: 16,
         },
         ..Report::default()

@@ -124,6 +124,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         file: arguments.config,
         set: arguments.set,
         bands: Vec::new(),
+        partial: Vec::new(),
     };
     let settings = configuration.read()?;
     let checks = Checks::of(&diagnose(&arguments.root, &settings));

@@ -35,6 +35,7 @@ mod simulate;
 mod stats;
 mod store;
 mod sweep;
+mod trial;
 mod workload;
 
 use std::ffi::OsString;
@@ -79,6 +80,8 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Schedule this machine by perch, until Ctrl-C (needs root)
     Run(run::Arguments),
+    /// Try perch on this machine beside the kernel's own scheduler, and go back by itself (needs root)
+    Trial(trial::Arguments),
     /// Compile other schedulers of sched_ext for the simulator
     #[command(subcommand)]
     Scx(scx::Command),
@@ -158,6 +161,7 @@ fn main() -> ExitCode {
         Command::Agent(command) => agent::run(command),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Trial(arguments) => trial::run(arguments),
         Command::Scx(command) => scx::run(command),
         Command::Stats(arguments) => stats::run(arguments),
         Command::Record(arguments) => record::run(arguments),

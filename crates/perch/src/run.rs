@@ -24,11 +24,15 @@ pub struct Arguments {
     /// comm=ffmpeg*,priority=50; after those of the file
     #[arg(long, value_name = "RULE")]
     band: Vec<String>,
+    /// Schedule only some tasks, by the keys of the file's `[[partial]]`, for example cgroup=/web; all
+    /// others stay with the kernel's scheduler. Several rules choose the tasks that fit any of them
+    #[arg(long, value_name = "RULE")]
+    partial: Vec<String>,
     /// Believe this machine's capacities, caches and clusters instead of what /sys says: a
     /// library name or a TOML file with this machine's CPUs, cores and nodes
     #[arg(long, short, value_name = "MACHINE")]
     machine: Option<String>,
-    /// A TOML file of modes, settings and rules of the band (its keys: perch run --help)
+    /// A TOML file of modes, settings and rules (its keys: perch run --help)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print a line of statistics this often
@@ -90,6 +94,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         file: arguments.config,
         set: arguments.set,
         bands: arguments.band,
+        partial: arguments.partial,
     };
     // What is wrong with them is said first, whatever else is.
     configuration.read()?;
@@ -106,7 +111,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         let (about, notes) = perch_scheduler::check(&options).map_err(ended)?;
         if !quiet {
             notes.into_iter().for_each(say);
-            say_band(&about);
+            say_rules(&about);
             say(format!("would schedule {}", in_words(&about)));
         }
         return Ok(());
@@ -116,7 +121,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         News::Refused(words) => say(words),
         News::Note(note) if !quiet => say(note),
         News::Attached(about) if !quiet => {
-            say_band(&about);
+            say_rules(&about);
             say(format!("scheduling {}; Ctrl-C unloads", in_words(&about)));
         }
         News::Interval(report) => {
@@ -147,7 +152,10 @@ fn in_words(about: &About) -> String {
     )
 }
 
-fn say_band(about: &About) {
+fn say_rules(about: &About) {
+    if !about.partial.is_empty() {
+        say(format!("only tasks of: {}", about.partial));
+    }
     if !about.band.is_empty() {
         say(format!("real-time band: {}", about.band));
     }

@@ -78,6 +78,9 @@ const FORMS: &[Form] = &[
     ("doctor", "the JSON of perch doctor", || {
         text(&crate::doctor::schema())
     }),
+    ("trial", "the JSON of perch trial", || {
+        text(&crate::trial::schema())
+    }),
     ("stats", "the JSON of perch stats", || {
         text(&result_schema::<perch_scheduler::stats::Report>(
             "result of perch stats",

@@ -144,6 +144,15 @@ pub fn summary(report: &Report) -> String {
         out.push_str(&format!("real-time band: {}\n\n", about.band));
     }
 
+    if !about.partial.is_empty() {
+        let (tasks, refused) = (report.partial_tasks, report.partial_refused);
+        out.push_str(&format!("only tasks of: {}; {tasks} now", about.partial));
+        if refused > 0 {
+            out.push_str(&format!(", and {refused} that the kernel keeps out"));
+        }
+        out.push_str("\n\n");
+    }
+
     let mut reasons = Grid::default();
     reasons.column("", "reason", Align::Left);
     reasons.column("", "wake-ups", Align::Right);

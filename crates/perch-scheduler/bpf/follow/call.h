@@ -9,6 +9,7 @@
 #define PERCH_CALL_H
 
 #include "band/follow.h"
+#include "follow/above.h"
 #include "follow/detail.h"
 #include "follow/group.h"
 #include "follow/home.h"

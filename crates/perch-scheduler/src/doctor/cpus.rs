@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Looks for CPUs that are not like the others.
 
-use super::tree::{Tree, UnseenError};
+use crate::tree::{Tree, UnseenError};
 
 /// CPUs that are absent, and those that are apart from the others. Each list ascends.
 #[derive(Debug, Default, PartialEq, Eq)]

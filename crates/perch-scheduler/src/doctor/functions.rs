@@ -12,8 +12,8 @@ use libbpf_rs::btf::{Btf, BtfKind, BtfType, TypeId};
 use libbpf_rs::{ReferencesType, btf};
 use object::{Object as _, ObjectSymbol as _};
 
-use super::tree::{Tree, UnseenError};
 use crate::program::{OBJECT, hear, heard, takes_back};
+use crate::tree::{Tree, UnseenError};
 
 /// Functions of which a kernel must have one: the newer form, and the older one that it replaced
 /// (bpf/base/kernel.h).

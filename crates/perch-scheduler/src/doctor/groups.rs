@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::tree::{Tree, UnseenError};
+use crate::tree::{Tree, UnseenError};
 
 /// Folders that are looked at. A host with more has thousands of containers, and a look at each file
 /// would take minutes.

@@ -12,7 +12,6 @@ mod load;
 mod real_time;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 use std::path::Path;
 
@@ -23,11 +22,11 @@ pub use functions::{Functions, Unlike};
 pub use groups::Groups;
 pub use load::Load;
 pub use real_time::{RealTime, Task};
-pub use tree::UnseenError;
 
 use crate::kernel::{Kernel, Purpose, UnableError};
 use crate::settings::Settings;
-use tree::Tree;
+use crate::tree::Tree;
+pub use crate::tree::UnseenError;
 
 /// The state of a machine, as far as this user can see it.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Looks for tasks of the classes above sched_ext.
 
-use super::tree::{Tree, UnseenError};
+use crate::stat::Stat;
+use crate::tree::{Tree, UnseenError};
 
 /// Tasks that are looked at.
 const MOST_TASKS: usize = 500_000;
-
-/// `PF_KTHREAD` of a task's flags.
-const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// The tasks of user space that the kernel runs before all of perch's.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -47,14 +45,20 @@ pub(super) fn look(tree: &Tree) -> Result<RealTime, UnseenError> {
         hidden: !matches!(tree.text("proc/1/stat"), Ok(Some(_))),
         ..RealTime::default()
     };
-    for process in numbers(tree.names("proc")?) {
+    let mut processes: Vec<u32> = tree
+        .names("proc")?
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect();
+    processes.sort_unstable();
+    for process in processes {
         let folder = format!("proc/{process}");
         let whole = tree.text(&format!("{folder}/stat")).ok().flatten();
         if whole.is_none_or(|stat| Stat::read(&stat).is_none_or(|stat| stat.is_kernel_s())) {
             continue;
         }
         let folder = format!("{folder}/task");
-        for tid in numbers(tree.names(&folder).unwrap_or_default()) {
+        for tid in tree.numbers(&folder) {
             if found.looked == MOST_TASKS {
                 found.cut = true;
                 return Ok(found);
@@ -62,64 +66,26 @@ pub(super) fn look(tree: &Tree) -> Result<RealTime, UnseenError> {
             found.looked += 1;
             let stat = tree.text(&format!("{folder}/{tid}/stat")).ok().flatten();
             let stat = stat.as_deref().and_then(Stat::read);
-            found.tasks.extend(stat.and_then(|stat| stat.task(tid)));
+            found.tasks.extend(stat.and_then(|stat| task(tid, &stat)));
         }
     }
     Ok(found)
 }
 
-/// The names that are numbers, ascending.
-fn numbers(names: Vec<String>) -> Vec<u32> {
-    let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
-}
-
-/// What /proc/PID/stat says (proc_pid_stat(5)).
-struct Stat<'a> {
-    comm: &'a str,
-    state: &'a str,
-    flags: u64,
-    priority: u32,
-    policy: u32,
-}
-
-impl Stat<'_> {
-    /// Reads the line; none if it is none. The name stands in parentheses and may hold some itself.
-    fn read(line: &str) -> Option<Stat<'_>> {
-        let (before, after) = line.rsplit_once(')')?;
-        let (_, comm) = before.split_once('(')?;
-        // The state is field 3 of the line.
-        let fields: Vec<&str> = after.split_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
-        Some(Stat {
-            comm,
-            state: field(3)?,
-            flags: field(9)?.parse().ok()?,
-            priority: field(40)?.parse().ok()?,
-            policy: field(41)?.parse().ok()?,
-        })
-    }
-
-    fn is_kernel_s(&self) -> bool {
-        self.flags & KERNEL_THREAD != 0
-    }
-
-    /// The task, if it is of a class above sched_ext.
-    fn task(&self, tid: u32) -> Option<Task> {
-        // SCHED_FIFO, SCHED_RR and SCHED_DEADLINE of sched(7).
-        let policy = match self.policy {
-            1 => "fifo",
-            2 => "rr",
-            6 => "deadline",
-            _ => return None,
-        };
-        Some(Task {
-            tid,
-            comm: self.comm.to_string(),
-            policy,
-            priority: self.priority,
-            runs: self.state == "R",
-        })
-    }
+/// The task, if it is of a class above sched_ext.
+fn task(tid: u32, stat: &Stat<'_>) -> Option<Task> {
+    // SCHED_FIFO, SCHED_RR and SCHED_DEADLINE of sched(7).
+    let policy = match stat.policy {
+        1 => "fifo",
+        2 => "rr",
+        6 => "deadline",
+        _ => return None,
+    };
+    Some(Task {
+        tid,
+        comm: stat.comm.to_string(),
+        policy,
+        priority: stat.priority,
+        runs: stat.state == "R",
+    })
 }

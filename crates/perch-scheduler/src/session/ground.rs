@@ -9,8 +9,10 @@ use crate::described;
 use crate::error::SchedulerError;
 use crate::intent::Intent;
 use crate::kernel::{Kernel, UnableError};
+use crate::partial::Fits;
 use crate::settings::{Settings, SettingsError};
 use crate::stats::About;
+use crate::tree::Tree;
 
 /// A kernel and its machine.
 pub(super) struct Ground<'a> {
@@ -24,6 +26,8 @@ pub(super) struct Planned {
     pub machine: Machine,
     pub plan: Plan,
     pub about: About,
+    /// The rules of the tasks that are the program's; none: all are.
+    pub rules: Vec<Fits>,
     /// What the settings ask for and do not get.
     pub notes: Vec<String>,
 }
@@ -45,14 +49,24 @@ impl Ground<'_> {
         let plan = intent.plan()?;
         let mut about = About::new(&machine, self.kernel.version(), intent.modes);
         about.band = settings.band_in_words();
+        about.partial = settings.partial_in_words();
         if let Some(online) = self.kernel.online() {
             about.cpus = about.cpus.min(online.len() as u64);
         }
         let notes = intent.notes;
+        let tree = Tree::new("/".as_ref());
+        let rules = settings.partial().iter().map(|rule| {
+            rule.fits(&tree).map_err(|source| SettingsError::Partial {
+                rule: rule.to_string(),
+                source,
+            })
+        });
+        let rules = rules.collect::<Result<_, _>>()?;
         Ok(Planned {
             machine,
             plan,
             about,
+            rules,
             notes,
         })
     }

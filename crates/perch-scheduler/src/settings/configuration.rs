@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::{Settings, SettingsError};
 use crate::band::Band;
+use crate::partial::Partial;
 
 /// The places from which settings come.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Configuration {
     pub set: Vec<String>,
     /// What `--band` says, after the rules of the file.
     pub bands: Vec<String>,
+    /// What `--partial` says, besides the rules of the file.
+    pub partial: Vec<String>,
 }
 
 impl Configuration {
@@ -30,6 +33,9 @@ impl Configuration {
         settings.set_all(&self.set)?;
         for rule in &self.bands {
             settings.add_band(rule.parse::<Band>()?)?;
+        }
+        for rule in &self.partial {
+            settings.add_partial(rule.parse::<Partial>()?);
         }
         Ok(settings)
     }

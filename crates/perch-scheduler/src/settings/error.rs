@@ -5,6 +5,7 @@ use super::table::{SETTINGS, keys};
 use crate::band::BandError;
 use crate::described::Difference;
 use crate::interface::MAX_BANDS;
+use crate::partial::PartialError;
 use crate::value::ValueError;
 
 /// The reason why a configuration makes no sense, on this machine or anywhere.
@@ -36,6 +37,14 @@ pub enum SettingsError {
         rule: String,
         /// The defect of the rule.
         source: BandError,
+    },
+    /// `--partial` says something wrong, or names a user that there is not.
+    #[error("partial \"{rule}\": {source}")]
+    Partial {
+        /// The whole rule.
+        rule: String,
+        /// The defect of the rule.
+        source: PartialError,
     },
     /// More rules of the real-time band than there is room for.
     #[error("{TooManyBands}")]
@@ -108,9 +117,19 @@ pub enum Problem {
     /// A rule that chooses no tasks, or says nothing sensible of them.
     #[error("band: {0}")]
     Band(#[source] BandError),
+    /// A rule of the tasks that perch schedules that chooses none, or does not make sense.
+    #[error("partial: {0}")]
+    Partial(#[source] PartialError),
     /// Something else than rules.
-    #[error("band: {0}: expected tables, each below a line [[band]]; perch run --help shows one")]
-    NoBands(String),
+    #[error(
+        "{key}: {given}: expected tables, each below a line [[{key}]]; perch run --help shows one"
+    )]
+    NoRules {
+        /// The key.
+        key: &'static str,
+        /// The value, as it was written.
+        given: String,
+    },
     /// More rules than there is room for.
     #[error("{TooManyBands}")]
     TooManyBands,

@@ -10,12 +10,17 @@ use toml::Spanned;
 
 use super::Settings;
 use super::error::{Problem, SettingsError};
-use super::table::{BAND, MODES, SETTINGS, Setting, Tuning};
-use crate::band::{Band, BandError};
+use super::table::{BAND, MODES, PARTIAL, SETTINGS, Setting, Tuning};
+use crate::band::{self, Band};
+use crate::partial::{self, Partial};
+use crate::rule;
 use crate::value::{Entry, Raw, Slot, ValueError};
 
 /// A problem and where it is in its text, in bytes.
-type Fault = (Range<usize>, Problem);
+type Fault = Placed<Problem>;
+
+/// A thing and where it is in its text, in bytes.
+type Placed<T> = (Range<usize>, T);
 
 impl Settings {
     /// Reads a TOML file; what it does not name keeps its default.
@@ -56,6 +61,7 @@ impl Settings {
             match key.get_ref().as_str() {
                 name if name == MODES.name => self.read_modes(value)?,
                 name if name == BAND.name => self.read_bands(value)?,
+                name if name == PARTIAL.name => self.read_partial(value)?,
                 name if SETTINGS.iter().any(|setting| setting.name == name) => {}
                 other => return Err((key.span(), Problem::Key(other.to_string()))),
             }
@@ -75,23 +81,16 @@ impl Settings {
     }
 
     fn read_bands(&mut self, value: &Spanned<Raw>) -> Result<(), Fault> {
-        let none = |found: &Spanned<Raw>| {
-            let found = (found.span(), found.get_ref().to_string());
-            Err((found.0, Problem::NoBands(found.1)))
-        };
-        let Raw::List(rules) = value.get_ref() else {
-            return none(value);
-        };
-        for rule in rules {
-            let Raw::Table(entries) = rule.get_ref() else {
-                return none(rule);
-            };
-            let band = Band::read(entries).map_err(|(at, error)| {
-                let at = at.unwrap_or_else(|| rule.span());
-                (at, Problem::Band(error))
-            })?;
+        for (at, band) in rules::<band::Draft>(BAND.name, value, Problem::Band)? {
             let added = self.add_band(band);
-            added.map_err(|_| (rule.span(), Problem::TooManyBands))?;
+            added.map_err(|_| (at, Problem::TooManyBands))?;
+        }
+        Ok(())
+    }
+
+    fn read_partial(&mut self, value: &Spanned<Raw>) -> Result<(), Fault> {
+        for (_, rule) in rules::<partial::Draft>(PARTIAL.name, value, Problem::Partial)? {
+            self.add_partial(rule);
         }
         Ok(())
     }
@@ -180,26 +179,54 @@ fn is_mechanism(name: &str) -> bool {
     known("off") || known(Layout::ALL[0].name())
 }
 
+/// Reads the tables of a kind of rules, with their places.
+fn rules<D: rule::Draft>(
+    key: &'static str,
+    value: &Spanned<Raw>,
+    problem: fn(D::Error) -> Problem,
+) -> Result<Vec<Placed<D::Rule>>, Fault> {
+    let none = |found: &Spanned<Raw>| {
+        let given = found.get_ref().to_string();
+        Err((found.span(), Problem::NoRules { key, given }))
+    };
+    let Raw::List(tables) = value.get_ref() else {
+        return none(value);
+    };
+    let mut read = Vec::new();
+    for table in tables {
+        let Raw::Table(entries) = table.get_ref() else {
+            return none(table);
+        };
+        let rule = rule::read::<D>(entries).map_err(|(at, error)| {
+            let at = at.unwrap_or_else(|| table.span());
+            (at, problem(error))
+        })?;
+        read.push((table.span(), rule));
+    }
+    Ok(read)
+}
+
 impl std::str::FromStr for Band {
     type Err = SettingsError;
 
     /// Reads what `--band` takes, the keys of the file's `[[band]]`: `comm=ffmpeg*,priority=50`.
     fn from_str(text: &str) -> Result<Band, SettingsError> {
-        let refuse = |source: BandError| SettingsError::Band {
+        rule::parse::<band::Draft>(text).map_err(|source| SettingsError::Band {
             rule: text.to_string(),
             source,
-        };
-        let mut entries: Vec<Entry> = Vec::new();
-        for part in text.split(',') {
-            let Some((key, value)) = part.split_once('=') else {
-                return Err(refuse(BandError::NoPair(part.to_string())));
-            };
-            if entries.iter().any(|(other, _)| other.get_ref() == key) {
-                return Err(refuse(BandError::Twice(key.to_string())));
-            }
-            entries.push((Spanned::new(0..0, key.to_string()), Raw::word(value)));
-        }
-        Band::read(&entries).map_err(|(_, error)| refuse(error))
+        })
+    }
+}
+
+impl std::str::FromStr for Partial {
+    type Err = SettingsError;
+
+    /// Reads what `--partial` takes, the keys of the file's `[[partial]]`: `cgroup=/web`.
+    fn from_str(text: &str) -> Result<Partial, SettingsError> {
+        rule::parse::<partial::Draft>(text).map_err(|source| SettingsError::Partial {
+            rule: text.to_string(),
+            source,
+        })
     }
 }
 

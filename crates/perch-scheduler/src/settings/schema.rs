@@ -4,10 +4,11 @@
 use schemars::{Schema, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::table::{BAND, MODES, Most, SETTINGS, Setting, Tuning};
-use crate::band::KEYS;
+use super::table::{BAND, MODES, Most, PARTIAL, SETTINGS, Setting, Tuning};
 use crate::interface::MAX_BANDS;
+use crate::rule::{Draft, Key};
 use crate::value::Slot;
+use crate::{band, partial};
 
 /// Returns the schema of a configuration file.
 pub fn schema() -> Schema {
@@ -28,6 +29,10 @@ pub fn schema() -> Schema {
             "items": band(),
         }),
     );
+    keys.insert(
+        PARTIAL.name.to_string(),
+        json!({ "description": PARTIAL.help, "type": "array", "items": partial() }),
+    );
     json_schema!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "configuration of perch run",
@@ -40,15 +45,9 @@ pub fn schema() -> Schema {
 
 /// The schema of a rule of the real-time band.
 fn band() -> Value {
-    let keys = KEYS.iter().map(|key| {
-        let mut schema = (key.schema)();
-        let words = format!("{}: {}", key.help, key.range);
-        schema.insert("description".to_string(), words.into());
-        (key.name.to_string(), schema.to_value())
-    });
     json!({
         "type": "object",
-        "properties": keys.collect::<Map<_, _>>(),
+        "properties": properties(band::Draft::KEYS),
         "additionalProperties": false,
         "required": ["priority"],
         "anyOf": [
@@ -62,6 +61,31 @@ fn band() -> Value {
             "properties": { "policy": { "const": "fifo" } },
         },
     })
+}
+
+/// The schema of a rule of the tasks that perch schedules.
+fn partial() -> Value {
+    json!({
+        "type": "object",
+        "properties": properties(partial::Draft::KEYS),
+        "additionalProperties": false,
+        "anyOf": [
+            { "required": ["comm"] },
+            { "required": ["cgroup"] },
+            { "required": ["user"] },
+        ],
+    })
+}
+
+/// The schemas of a rule's keys.
+fn properties<D: Draft>(keys: &[Key<D>]) -> Map<String, Value> {
+    let keys = keys.iter().map(|key| {
+        let mut schema = (key.schema)();
+        let words = format!("{}: {}", key.help, key.range);
+        schema.insert("description".to_string(), words.into());
+        (key.name.to_string(), schema.to_value())
+    });
+    keys.collect()
 }
 
 impl Setting {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tables of settings for people: in `perch run --help` and in the documentation.
 
-use super::table::{BAND, MODES, Most, Need, Other, SETTINGS, Setting, Tuning};
-use crate::band::KEYS;
+use super::table::{BAND, MODES, Most, Need, Other, PARTIAL, SETTINGS, Setting, Tuning};
+use crate::rule::{Draft, Key};
 use crate::value::Slot;
+use crate::{band, partial};
 
 /// Columns of a terminal that the help takes.
 const WIDTH: usize = 100;
@@ -14,7 +15,7 @@ const COLUMNS: [usize; 2] = [28, 47];
 /// is not indented further shows a key with its default, up to three spaces, as a file has it.
 pub fn help() -> String {
     let mut out = String::from(
-        "Settings, for --set (without modes and [[band]]) and for the TOML file of --config, all \
+        "Settings, for --set (without modes and tables) and for the TOML file of --config, all \
          optional,\nwith their defaults:\n",
     );
     help_line(&mut out, &other_example(&MODES), "", MODES.help);
@@ -37,17 +38,27 @@ pub fn help() -> String {
         "\nThe real-time band: tasks that go before all others. The first [[band]] that fits a \
          task counts:\n  [[band]]\n",
     );
-    for key in KEYS {
+    help_keys(&mut out, band::Draft::KEYS);
+    out.push_str(
+        "\nOnly some tasks: those that fit a [[partial]] are perch's, all others the kernel's:\n  \
+         [[partial]]\n",
+    );
+    help_keys(&mut out, partial::Draft::KEYS);
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The keys of a rule.
+fn help_keys<D: Draft>(out: &mut String, keys: &[Key<D>]) {
+    for key in keys {
         let pair = format!("{} = {}", key.name, key.example);
         let range = if key.range.len() < COLUMNS[1] - COLUMNS[0] - 2 {
             key.range
         } else {
             ""
         };
-        help_line(&mut out, &pair, range, key.help);
+        help_line(out, &pair, range, key.help);
     }
-    out.truncate(out.trim_end().len());
-    out
 }
 
 fn other_example(other: &Other) -> String {
@@ -74,7 +85,7 @@ fn help_line(out: &mut String, pair: &str, range: &str, words: &str) {
     out.push('\n');
 }
 
-/// The tables for the documentation, in Markdown: the settings and the keys of a rule.
+/// The tables for the documentation, in Markdown: the settings and the keys of rules.
 pub fn markdown() -> String {
     let mut out = String::from(
         "| key | unit | range | default | needs | what it does |\n|---|---|---|---|---|---|\n",
@@ -106,13 +117,21 @@ pub fn markdown() -> String {
         ]);
     }
     row(other(&BAND));
-    out.push_str("\nThe keys of a `[[band]]`:\n\n| key | range | default | what it means |\n");
-    out.push_str("|---|---|---|---|\n");
-    for key in KEYS {
+    row(other(&PARTIAL));
+    markdown_keys(&mut out, BAND.name, band::Draft::KEYS);
+    markdown_keys(&mut out, PARTIAL.name, partial::Draft::KEYS);
+    out
+}
+
+/// The table of a rule's keys.
+fn markdown_keys<D: Draft>(out: &mut String, of: &str, keys: &[Key<D>]) {
+    out.push_str(&format!(
+        "\nThe keys of a `[[{of}]]`:\n\n| key | range | default | what it means |\n|---|---|---|---|\n"
+    ));
+    for key in keys {
         let cells = [key.range, key.default, key.help].map(|cell| cell.replace('*', "\\*"));
         out.push_str(&format!("| `{}` | {} |\n", key.name, cells.join(" | ")));
     }
-    out
 }
 
 /// A number as TOML has it.

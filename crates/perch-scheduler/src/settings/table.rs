@@ -2,8 +2,9 @@
 //! The table of settings. From one line of it follow the field of [`Tuning`], its default, what a
 //! file and `--set` may say, and the lines of `perch run --help` and of the documentation.
 //!
-//! `modes` and `band` have rows in [`MODES`] and [`BAND`], but readers of their own: the one's
-//! words are the policy's, the other's keys are in `band/keys.rs`.
+//! `modes`, `band` and `partial` have rows in [`MODES`], [`BAND`] and [`PARTIAL`], but readers of their
+//! own: the first one's words are the policy's, the others' keys are in `band/keys.rs` and
+//! `partial/keys.rs`.
 
 use perch_policy::{Mode, Modes, Topology};
 
@@ -205,6 +206,16 @@ pub(super) const BAND: Other = Other {
     help: "tasks of the real-time band; on the command line --band",
 };
 
+/// The tasks that perch schedules, which the command line calls `--partial`.
+pub(super) const PARTIAL: Other = Other {
+    name: "partial",
+    range: "tables",
+    example: "",
+    default: "none: all tasks are perch's",
+    help: "tasks that perch schedules, while the kernel schedules all others; on the command line \
+           --partial",
+};
+
 const _: () = assert!(MAX_BANDS == 16, "BAND says how many");
 
 /// Every key of a file.
@@ -212,7 +223,7 @@ pub(super) fn keys() -> Vec<&'static str> {
     let settings = SETTINGS.iter().map(|setting| setting.name);
     std::iter::once(MODES.name)
         .chain(settings)
-        .chain([BAND.name])
+        .chain([BAND.name, PARTIAL.name])
         .collect()
 }
 

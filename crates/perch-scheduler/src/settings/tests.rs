@@ -147,6 +147,52 @@ fn bands_are_read_and_refused_with_their_line() {
 }
 
 #[test]
+fn rules_of_some_tasks_are_read_and_refused_with_their_line() {
+    let text = "[[partial]]\ncgroup = \"/web\"\n[[partial]]\ncomm = \"n*\"\nuser = 33\n";
+    let mut settings = Settings::from_toml(text, "x").unwrap();
+    assert_eq!(settings.partial_in_words(), "cgroup=/web; comm=n*,user=33");
+    settings.add_partial("user=root".parse().unwrap());
+    assert_eq!(settings.partial().len(), 3);
+    assert_eq!(Settings::default().partial_in_words(), "");
+    for (text, said) in [
+        (
+            "partial = 3",
+            "1: partial: 3: expected tables, each below a line [[partial]]",
+        ),
+        (
+            "[[partial]]",
+            "1: partial: it names no tasks: expected comm, cgroup or user",
+        ),
+        (
+            "[[partial]]\nnice = 3",
+            "2: partial: unknown key \"nice\": expected comm, ",
+        ),
+        (
+            "[[partial]]\ncgroup = \"web\"",
+            "2: partial: cgroup: \"web\": expected a cgroup's",
+        ),
+        (
+            "[[partial]]\ncgroup = 3",
+            "2: partial: cgroup: 3: expected a text in quotation",
+        ),
+        (
+            "[[partial]]\nuser = -1",
+            "2: partial: user: -1: expected a user's name",
+        ),
+        (
+            "[[partial]]\nuser = true",
+            "2: partial: user: true: expected a user's name",
+        ),
+    ] {
+        let message = refusal(&format!("{text}\n"));
+        assert!(
+            message.starts_with(&format!("perch.toml:{said}")),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn overload_needs_a_band() {
     let topology = Topology::new(&perch_machine::resolve("x5570").unwrap());
     let mut settings = Settings::default();
@@ -297,7 +343,10 @@ fn a_setting_without_what_it_needs_is_told() {
 #[test]
 fn the_help_is_a_file_with_the_defaults() {
     let help = help();
-    let (settings, band) = help.split_once("\n\n").expect("the band comes second");
+    let parts: Vec<&str> = help.split("\n\n").collect();
+    let [settings, band, partial] = parts[..] else {
+        panic!("settings, the band, and only some tasks: {help}");
+    };
     // A key with its value up to three spaces; lines that are indented further go on with a text.
     let file = |text: &str| {
         let keys = text.lines().filter(|line| {
@@ -320,6 +369,11 @@ fn the_help_is_a_file_with_the_defaults() {
     assert_eq!(
         read.bands()[0].to_string(),
         "comm=ffmpeg*,cgroup=/rt,nice=-20,priority=50,slice_ms=100"
+    );
+    let read = Settings::from_toml(&file(partial), "help").expect("and this");
+    assert_eq!(
+        read.partial_in_words(),
+        "comm=nginx*,cgroup=/web,user=www-data"
     );
     for line in help.lines() {
         assert!(line.chars().count() <= 100, "{line}");

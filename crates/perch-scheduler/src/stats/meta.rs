@@ -37,6 +37,12 @@ pub(super) fn meta() -> Value {
     field("kernel", word("The kernel's version"));
     field("modes", word("The mechanisms' modes"));
     field("band", word("The real-time band's rules and its share"));
+    let help = "The rules of the tasks that are perch's; empty if all are";
+    field("partial", word(help));
+    let help = "Tasks that are perch's, where not all are";
+    field("partial_tasks", number(help));
+    let help = "Tasks that fit a rule and that the kernel did not let in";
+    field("partial_refused", number(help));
     field(
         "overloaded_cpus",
         number("CPUs on which a task of the band waits that may run elsewhere"),

@@ -40,6 +40,8 @@ pub struct About {
     pub modes: String,
     /// The real-time band's rules and its share; empty without one.
     pub band: String,
+    /// The rules of the tasks that are perch's; empty if all are.
+    pub partial: String,
     /// CPUs that are scheduled.
     pub cpus: u64,
 }
@@ -56,6 +58,7 @@ impl About {
             kernel,
             modes: modes.to_string(),
             band: String::new(),
+            partial: String::new(),
             cpus: cpus as u64,
         }
     }
@@ -85,6 +88,10 @@ pub struct Report {
     pub overload_sum: i64,
     /// The lowest of these counters.
     pub overload_lowest: i64,
+    /// Tasks that are perch's now, where not all are: those that fit a rule of `partial`.
+    pub partial_tasks: u64,
+    /// Tasks that fit such a rule and that the kernel did not let in.
+    pub partial_refused: u64,
     /// The machine, kernel and settings with which it was loaded.
     #[serde(flatten)]
     pub about: About,
@@ -137,6 +144,8 @@ struct State {
     about: About,
     began: Option<Instant>,
     restarts: u64,
+    /// Tasks that are the scheduler's where not all are, and tasks that the kernel kept out.
+    members: (u64, u64),
     /// Of the programs that are gone.
     past: Totals,
     live: Option<Counters>,
@@ -173,6 +182,11 @@ impl Source {
         self.lock().restarts = times;
     }
 
+    /// Sets how many tasks are the scheduler's, where not all are, and how many the kernel kept out.
+    pub(crate) fn members(&self, members: u64, refused: u64) {
+        self.lock().members = (members, refused);
+    }
+
     /// The sums now.
     pub fn report(&self) -> Report {
         let state = self.lock();
@@ -193,6 +207,8 @@ impl Source {
             overloaded_cpus: totals.overload.cpus,
             overload_sum: totals.overload.sum,
             overload_lowest: totals.overload.lowest,
+            partial_tasks: state.members.0,
+            partial_refused: state.members.1,
             about: state.about.clone(),
             reasons: Reason::ALL
                 .iter()
@@ -226,6 +242,7 @@ pub(crate) mod tests {
                 kernel: "7.2.12".to_string(),
                 modes: "cluster=perch".to_string(),
                 band: "nice=-20,priority=5; at most 95 % of 100 ms".to_string(),
+                partial: "cgroup=/web".to_string(),
                 cpus: 16,
             };
         }

@@ -91,6 +91,12 @@ impl Collector for Moment {
         let help = "CPUs on which a task of the real-time band waits that may run elsewhere";
         let overloaded = ConstGauge::new(report.overloaded_cpus);
         one(to, "overloaded_cpus", help, None, &overloaded)?;
+        let help = "Tasks that are perch's, where not all are";
+        let tasks = ConstGauge::new(report.partial_tasks);
+        one(to, "partial_tasks", help, None, &tasks)?;
+        let help = "Tasks that fit a rule of such tasks and that the kernel did not let in";
+        let refused = ConstGauge::new(report.partial_refused);
+        one(to, "partial_refused", help, None, &refused)?;
 
         let help = "Decisions of the policy by their reason, forks and execs included";
         let mut family = to.encode_descriptor("wakeups", help, None, MetricType::Counter)?;
@@ -125,6 +131,7 @@ fn labels(report: &Report) -> Vec<(String, String)> {
         ("machine", &about.machine),
         ("kernel", &about.kernel),
         ("band", &about.band),
+        ("partial", &about.partial),
     ];
     let modes = about
         .modes

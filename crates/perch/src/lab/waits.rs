@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use perch_machine::{Distance, Machine};
 use perch_report::{Align, Grid, figure};
-use perch_scheduler::waits::{Cause, Counted, Wait, Watch};
+use perch_scheduler::waits::{Cause, Counted, Scope, Wait, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::output::{Failure, emit};
@@ -208,7 +208,7 @@ impl Watching {
     pub fn begin() -> Result<Watching, Failure> {
         Ok(Watching {
             machine: perch_machine::detect("/".as_ref())?,
-            watch: Watch::begin()?,
+            watch: Watch::begin(Scope::Descendants)?,
         })
     }
 

@@ -17,7 +17,7 @@ use crate::support::perch;
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 17] = [
+const FORMS: [&str; 18] = [
     "machine",
     "experiment",
     "sweep",
@@ -34,6 +34,7 @@ const FORMS: [&str; 17] = [
     "replay",
     "advise",
     "doctor",
+    "trial",
     "stats",
 ];
 
@@ -347,6 +348,14 @@ fn schema_and_reader_agree_about_values_of_configurations() {
         ("[band]\npriority = 1\ncomm = \"a\"\n".to_string(), false),
         (band("priority = 1").repeat(16), true),
         (band("priority = 1").repeat(17), false),
+        (
+            "[[partial]]\ncgroup = \"/web\"\nuser = 33\n".to_string(),
+            true,
+        ),
+        ("[[partial]]\nuser = \"root\"\n".repeat(20), true),
+        ("[[partial]]\n".to_string(), false),
+        ("[[partial]]\nuser = -1\n".to_string(), false),
+        ("[[partial]]\nnice = 3\n".to_string(), false),
     ];
     agree("configuration", &files);
 }

@@ -27,6 +27,7 @@ mod limits;
 mod loaded;
 #[path = "../support/page.rs"]
 mod page;
+mod partial;
 mod placement;
 mod recorded;
 mod robust;
@@ -34,5 +35,8 @@ mod service;
 #[path = "../support/mod.rs"]
 mod support;
 mod timed;
+mod trial;
 mod tutorial;
+#[path = "../cli/schemas/validator.rs"]
+mod validator;
 mod waits;

@@ -13,7 +13,7 @@ const CONFIG: &str = "/etc/perch.toml";
 const KEPT: &str = "000000c000000000";
 
 /// The process id of `perch run`.
-fn pid(lab: &Lab) -> String {
+pub fn pid(lab: &Lab) -> String {
     let script = "for task in /proc/[0-9]*; do
             case $(tr '\\0' ' ' <$task/cmdline) in 'perch run'*) echo ${task#/proc/} ;; esac
         done 2>/dev/null";

@@ -8,7 +8,7 @@ use perch_file::{FileError, Kind};
 use perch_machine::cpulist;
 
 /// A tree that holds `proc` and `sys`.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: PathBuf,
 }
 
@@ -89,6 +89,35 @@ impl Tree {
     /// # Errors
     /// When the directory cannot be listed.
     pub fn names(&self, folder: &str) -> Result<Vec<String>, UnseenError> {
+        self.list(folder, |_| true)
+    }
+
+    /// Returns the names of the directories in a directory, links left out; none where there is no such
+    /// directory. Unlike a look at each name, this asks the kernel once for many of them.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn folders(&self, folder: &str) -> Result<Vec<String>, UnseenError> {
+        self.list(folder, |entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir())
+        })
+    }
+
+    /// Returns the names in a directory that are numbers, ascending, as /proc has processes and their
+    /// threads; none where it cannot be listed.
+    pub fn numbers(&self, folder: &str) -> Vec<u32> {
+        let names = self.names(folder).unwrap_or_default();
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Returns the names of those entries of a directory that are wanted, sorted.
+    fn list(
+        &self,
+        folder: &str,
+        wanted: impl Fn(&std::fs::DirEntry) -> bool,
+    ) -> Result<Vec<String>, UnseenError> {
         let failed = |source| UnseenError::Folder {
             path: self.path(folder),
             source,
@@ -101,7 +130,8 @@ impl Tree {
         let mut names = Vec::new();
         for entry in entries {
             match entry {
-                Ok(entry) => names.extend(entry.file_name().into_string()),
+                Ok(entry) if wanted(&entry) => names.extend(entry.file_name().into_string()),
+                Ok(_) => {}
                 // A process or a cgroup that ends while its directory is read.
                 Err(error) if is_absent(&error) => break,
                 Err(error) => return Err(failed(error)),

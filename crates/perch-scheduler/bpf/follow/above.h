@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A CPU whose running task is of a class above sched_ext. Where only some tasks
+ * are perch's, the fair class is such a class: up to 6.18 perch's tasks get
+ * nothing of the CPU until that one sleeps (7.2 keeps 5 % of it for them), and
+ * the kernel throws a scheduler out that lets a task wait for 30 s. So a task
+ * that is interrupted there must come where other CPUs can take it, and one that
+ * waits there counts for more.
+ */
+#ifndef PERCH_ABOVE_H
+#define PERCH_ABOVE_H
+
+#include "base/hooks.h"
+
+/* 1: only the tasks of SCHED_EXT are perch's. Written by the loader. */
+const volatile perch_u32 perch_partial SEC(".rodata.partial") = 0;
+
+/*
+ * A task that stops with a rest of its slice gives way to a higher class. The
+ * kernel puts it at the head of the CPU's own queue, which no other CPU sees; a
+ * task without a slice comes to enqueue. cpu_release is no help up to 6.18: it
+ * runs in the context of the task that stops, whose migration the BPF program's
+ * entry has disabled, so the kernel does not let perch have that task and puts
+ * it back. Four hogs of perch's and one of the kernel's on four CPUs ended so in
+ * an ejection, in a guest of 6.18.
+ */
+static inline void above_stopping(struct task_struct *p, perch_u32 cpu, bool runnable,
+				  perch_u64 ran)
+{
+	if (runnable && p->scx.slice)
+		set_slice(p, 0);
+}
+
+/*
+ * A task that waits here counts twice, as one that waits behind the band does: by
+ * their numbers, two tasks here are level with one on each other CPU.
+ */
+static inline perch_u32 above_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr, perch_u32 queued)
+{
+	const struct rq *rq = cpu_rq(c - config()->cpus);
+
+	if (nr < 2 || !rq || (rq->curr->scx.flags & SCX_TASK_QUEUED))
+		return queued;
+	return queued + 1;
+}
+
+static const struct perch_follower above_follower = {
+	.stopping = above_stopping,
+	.turn_cpu = above_turn_cpu,
+};
+
+#endif

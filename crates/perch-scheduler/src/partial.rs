@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The rules of `perch run --partial`: which tasks are perch's where it does not schedule all.
+
+mod error;
+mod fits;
+mod keys;
+
+use std::fmt;
+
+pub use error::PartialError;
+pub(crate) use fits::Fits;
+pub(crate) use keys::Draft;
+
+/// Tasks that perch schedules where it is not to schedule all.
+///
+/// A task is chosen when all that is named is so, by any of several rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partial {
+    /// The name of the command, `/proc/PID/comm`: a pattern with `*` and `?`.
+    comm: Option<String>,
+    /// A cgroup's path below /sys/fs/cgroup, from its root; those below it are meant, too.
+    cgroup: Option<String>,
+    /// The user by whose rights the task acts.
+    user: Option<User>,
+}
+
+/// A user, as the rule names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum User {
+    /// A name of /etc/passwd.
+    Name(String),
+    Number(u32),
+}
+
+impl fmt::Display for Partial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_ref().map(|user| match user {
+            User::Name(name) => name.clone(),
+            User::Number(number) => number.to_string(),
+        });
+        let pairs = [
+            ("comm", &self.comm),
+            ("cgroup", &self.cgroup),
+            ("user", &user),
+        ];
+        let pairs = pairs.into_iter().filter_map(|(key, value)| {
+            let value = value.as_ref()?;
+            Some(format!("{key}={value}"))
+        });
+        f.write_str(&pairs.collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests;

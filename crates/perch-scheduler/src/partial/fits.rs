@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Whether a task fits a rule, on a system whose users are known.
+
+use super::{Partial, PartialError, User};
+use crate::tree::Tree;
+
+/// A rule whose user is known by number.
+#[derive(Clone, Debug)]
+pub(crate) struct Fits {
+    comm: Option<String>,
+    /// The cgroup's path, if the rule names one; whoever asks about a task has found it there.
+    pub cgroup: Option<String>,
+    user: Option<u32>,
+}
+
+impl Partial {
+    /// Looks the rule's user up.
+    ///
+    /// # Errors
+    /// [`PartialError::NoUser`] when /etc/passwd does not have the name.
+    pub(crate) fn fits(&self, tree: &Tree) -> Result<Fits, PartialError> {
+        let user = match &self.user {
+            None => None,
+            Some(User::Number(number)) => Some(*number),
+            Some(User::Name(name)) => {
+                let number = number_of(tree, name);
+                Some(number.ok_or_else(|| PartialError::NoUser(name.clone()))?)
+            }
+        };
+        Ok(Fits {
+            comm: self.comm.clone(),
+            cgroup: self.cgroup.clone(),
+            user,
+        })
+    }
+}
+
+/// The number of the user of this name. perch is linked statically, so it cannot ask the C library, which
+/// would load a library for each other place of names.
+fn number_of(tree: &Tree, name: &str) -> Option<u32> {
+    let text = tree.text("etc/passwd").ok().flatten()?;
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        // The second one is the password.
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    })
+}
+
+impl Fits {
+    /// True if the rule asks for more than a cgroup, so that the task itself must be looked at.
+    pub fn asks_more(&self) -> bool {
+        self.comm.is_some() || self.user.is_some()
+    }
+
+    /// True if a task of this command's name fits, as far as that goes; `user` tells the user's number, if
+    /// the task is still there, and is asked only if it matters.
+    pub fn task(&self, comm: &str, user: impl FnOnce() -> Option<u32>) -> bool {
+        let named = |pattern: &String| matches(pattern.as_bytes(), comm.as_bytes());
+        self.comm.as_ref().is_none_or(named) && self.user.is_none_or(|uid| user() == Some(uid))
+    }
+}
+
+/// True if a name fits a pattern, in which `*` stands for any bytes and `?` for one, as the BPF program
+/// has it for the real-time band. Whenever what follows a `*` does not fit, it is tried again one byte
+/// later in the name.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // The place behind the last *, and the byte of the name at which it was tried last.
+    let mut star = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                at += 1;
+                star = Some((at, from));
+            }
+            Some(&byte) if byte == b'?' || byte == name[from] => {
+                at += 1;
+                from += 1;
+            }
+            _ => {
+                let Some((behind, tried)) = star else {
+                    return false;
+                };
+                (at, from) = (behind, tried + 1);
+                star = Some((at, from));
+            }
+        }
+    }
+    pattern[at..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_have_stars_and_question_marks() {
+        let fits = |pattern: &str, name: &str| matches(pattern.as_bytes(), name.as_bytes());
+        for (pattern, name) in [
+            ("nginx", "nginx"),
+            ("ngin*", "nginx: worker"),
+            ("*", ""),
+            ("?ginx", "nginx"),
+            ("*a*b", "xaxaxb"),
+            ("a**", "a"),
+            ("*worker", "workworker"),
+        ] {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("nginx", "nginx2"),
+            ("nginx?", "nginx"),
+            ("*a*b", "xaxax"),
+            ("b*", "ab"),
+            ("[n]ginx", "nginx"),
+        ] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Tests of the rules of `--partial`: their meaning, and the rules that are refused.
+
+use std::fs;
+
+use super::*;
+use crate::tree::Tree;
+
+fn refusal(text: &str) -> String {
+    text.parse::<Partial>().unwrap_err().to_string()
+}
+
+#[test]
+fn a_rule_is_read_as_it_is_shown() {
+    for text in [
+        "cgroup=/web",
+        "comm=nginx*,cgroup=/,user=33",
+        "user=www-data",
+    ] {
+        assert_eq!(text.parse::<Partial>().unwrap().to_string(), text);
+    }
+    // A scope of a container, which is longer than the band has room for.
+    let long = format!("cgroup=/docker-{}.scope", "0123456789abcdef".repeat(16));
+    assert_eq!(long.parse::<Partial>().unwrap().to_string(), long);
+}
+
+#[test]
+fn refusals_name_the_key_and_what_was_expected() {
+    assert_eq!(
+        refusal("cgroup=web"),
+        "partial \"cgroup=web\": cgroup: \"web\": expected a cgroup's path below /sys/fs/cgroup, such \
+         as /rt or /rt/audio"
+    );
+    for (text, words) in [
+        ("", "\"\": expected KEY=VALUE, such as cgroup=/web"),
+        ("cgroup", "\"cgroup\": expected KEY=VALUE"),
+        (
+            "nice=3",
+            "unknown key \"nice\": expected comm, cgroup or user",
+        ),
+        ("user=1,user=2", "user is there twice"),
+        ("comm=", "comm: \"\": expected a command's name"),
+        ("comm=0123456789abcdef", "at most 15 characters"),
+        ("user=", "user: \"\": expected a user's name"),
+        ("user=-1", "user: \"-1\": expected a user's name"),
+        (
+            "user=4294967295",
+            "user: \"4294967295\": expected a user's name",
+        ),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn a_user_is_looked_up() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("etc")).unwrap();
+    let passwd = "root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\n";
+    fs::write(root.path().join("etc/passwd"), passwd).unwrap();
+    let tree = Tree::new(root.path());
+    let rule: Partial = "comm=a*,user=www-data".parse().unwrap();
+    let fits = rule.fits(&tree).unwrap();
+    assert!(fits.task("ab", || Some(33)));
+    assert!(!fits.task("ab", || Some(0)) && !fits.task("ab", || None));
+    assert!(!fits.task("b", || panic!("the name does not fit")));
+    let rule: Partial = "user=www".parse().unwrap();
+    let said = rule.fits(&tree).unwrap_err().to_string();
+    assert!(
+        said.starts_with("user: /etc/passwd has no \"www\": "),
+        "{said}"
+    );
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The errors of a rule's keys.
+
+use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
+use crate::value::ValueError;
+
+/// The reason why a key of a rule makes no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RuleError {
+    /// A word of the command line without a value.
+    #[error("\"{given}\": expected KEY=VALUE, such as {example}")]
+    NoPair {
+        /// The word.
+        given: String,
+        /// A rule that would do.
+        example: &'static str,
+    },
+    /// No key of such a rule.
+    #[error("unknown key \"{given}\": expected {expected}")]
+    Key {
+        /// The word.
+        given: String,
+        /// The keys that there are.
+        expected: String,
+    },
+    /// A key that is there twice.
+    #[error("{0} is there twice")]
+    Twice(String),
+    /// A value that its key does not take.
+    #[error("{key}: {source}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// The defect of its value.
+        source: ValueError,
+    },
+    /// A name that no command has.
+    #[error("comm: {given:?}: {source}")]
+    Comm {
+        /// The pattern.
+        given: String,
+        /// The defect of the pattern.
+        source: CommError,
+    },
+    /// A path that no cgroup has.
+    #[error("cgroup: {given:?}: {source}")]
+    Cgroup {
+        /// The path.
+        given: String,
+        /// The defect of the path.
+        source: CgroupError,
+    },
+}
+
+impl RuleError {
+    /// The key that the error is about; none where one is missing.
+    pub(crate) fn key(&self) -> Option<&str> {
+        match self {
+            RuleError::Key { given, .. } => Some(given),
+            RuleError::Twice(key) => Some(key),
+            RuleError::Value { key, .. } => Some(key),
+            RuleError::Comm { .. } => Some("comm"),
+            RuleError::Cgroup { .. } => Some("cgroup"),
+            RuleError::NoPair { .. } => None,
+        }
+    }
+}
+
+/// The reason why a pattern fits no command's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommError {
+    /// Empty, or with a byte that ends a name.
+    #[error("expected a command's name, with * for any characters and ? for one")]
+    NoName,
+    /// Longer than any name.
+    #[error(
+        "expected at most 15 characters besides *: the kernel keeps no more of a command's name \
+         (see /proc/PID/comm)"
+    )]
+    LongName,
+    /// Longer than the BPF program's place for it.
+    #[error("expected at most {} characters", BAND_GLOB - 1)]
+    LongPattern,
+}
+
+/// The reason why a path leads to no cgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CgroupError {
+    /// Not a path from the root of cgroups.
+    #[error("expected a cgroup's path below /sys/fs/cgroup, such as /rt or /rt/audio")]
+    NoPath,
+    /// A folder's name is longer than the BPF program's place for it.
+    #[error("expected folders of at most {} characters", BAND_NAME - 1)]
+    LongFolder,
+    /// Longer than the BPF program's place for it.
+    #[error("expected at most {} characters", BAND_PATH - 1)]
+    LongPath,
+}

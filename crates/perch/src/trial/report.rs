@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a trial found, for people and for programs.
+
+use perch_report::{Align, Grid, figure, percent};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+
+use super::conduct::End;
+use super::result::{Held, Measure, Row, Turn, rows};
+use super::schedule::{Schedule, Side};
+
+/// How a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum How {
+    /// All turns are over.
+    Finished,
+    /// Somebody stopped it.
+    Stopped,
+    /// A condition of `--revert-if` holds.
+    Reverted,
+    /// It could not go on: perch was ejected, for example.
+    Failed,
+}
+
+/// A turn that is over.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct TurnFound {
+    /// Whose it was.
+    scheduler: Side,
+    /// The values, in the order of `measures`; null where there was nothing to measure.
+    values: Vec<Option<f64>>,
+}
+
+/// A trial that is over. Whatever it says, the kernel is on its own scheduler again.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Report {
+    /// The version of perch.
+    perch: &'static str,
+    /// The machine.
+    machine: String,
+    /// Its CPUs that are online.
+    cpus: usize,
+    /// The kernel's version.
+    kernel: String,
+    /// What perch said that it schedules, with its modes; null if it was never loaded.
+    scheduling: Option<String>,
+    /// The cgroups for which perch was loaded and whose tasks were measured; empty for the whole
+    /// machine.
+    cgroups: Vec<String>,
+    /// The length of a turn in s.
+    turn_s: f64,
+    /// The part at its begin that was not measured, in s.
+    settle_s: f64,
+    /// The number of turns that were planned.
+    planned: usize,
+    /// How it ended.
+    ended: How,
+    /// Why it failed, in a line; null where it did not.
+    failure: Option<String>,
+    /// The condition that ended it; null without one.
+    condition: Option<Held>,
+    /// What was measured, over complete pairs of turns.
+    measures: Vec<Row>,
+    /// The turns that are over, two neighbours a pair.
+    turns: Vec<TurnFound>,
+}
+
+/// Where and how a trial ran.
+pub struct Circumstances {
+    /// The machine and its CPUs.
+    pub machine: (String, usize),
+    /// The kernel's version.
+    pub kernel: String,
+    /// What perch said that it schedules.
+    pub scheduling: Option<String>,
+    /// The cgroups.
+    pub cgroups: Vec<String>,
+    /// The turns that were planned.
+    pub schedule: Schedule,
+}
+
+/// Returns the schema of what `perch trial --format json` prints.
+pub fn schema() -> Schema {
+    perch_file::result_schema::<Report>("result of perch trial")
+}
+
+impl Report {
+    /// The report of these turns.
+    pub fn new(where_: Circumstances, measures: &[Measure], turns: Vec<Turn>, end: &End) -> Report {
+        let (ended, failure, condition) = match end {
+            End::Finished => (How::Finished, None, None),
+            End::Stopped => (How::Stopped, None, None),
+            End::Held(held) => (How::Reverted, None, Some(held.clone())),
+            End::Failed(_, words) => (How::Failed, Some(words.clone()), None),
+        };
+        let Circumstances {
+            machine: (machine, cpus),
+            kernel,
+            scheduling,
+            cgroups,
+            schedule,
+        } = where_;
+        let found = |turn: Turn| TurnFound {
+            scheduler: turn.side,
+            values: turn.values,
+        };
+        Report {
+            perch: env!("CARGO_PKG_VERSION"),
+            machine,
+            cpus,
+            kernel,
+            scheduling,
+            cgroups,
+            turn_s: schedule.turn.as_secs_f64(),
+            settle_s: schedule.settle.as_secs_f64(),
+            planned: schedule.turns(),
+            ended,
+            failure,
+            condition,
+            measures: rows(measures, &turns),
+            turns: turns.into_iter().map(found).collect(),
+        }
+    }
+
+    /// The report as JSON.
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("a report has only text keys") + "\n"
+    }
+
+    /// The report for a person. `again` is the command that loads perch as the trial did.
+    pub fn text(&self, again: &str) -> String {
+        let Report { cpus, machine, .. } = self;
+        let mut out = format!("{cpus} CPUs of {machine}, Linux {}\n", self.kernel);
+        if !self.cgroups.is_empty() {
+            out += &format!("cgroups: {}\n", self.cgroups.join(", "));
+        }
+        if let Some(scheduling) = &self.scheduling {
+            out += &format!("perch: {scheduling}\n");
+        }
+        out += &format!(
+            "{} of {} turns of {} s, of which the first {} s are not measured\n\n{}\n",
+            self.turns.len(),
+            self.planned,
+            self.turn_s,
+            self.settle_s,
+            self.table()
+        );
+        if self.turns.len() / 2 < 2 {
+            out += "fewer than two pairs of turns: no change has an interval\n";
+        }
+        out += &self.ending(again);
+        out
+    }
+
+    fn table(&self) -> String {
+        let mut grid = Grid::default();
+        grid.column("", "measure", Align::Left);
+        grid.column("", "unit", Align::Left);
+        for (group, name) in [
+            ("mean of turns", "stock"),
+            ("mean of turns", "perch"),
+            ("", "change"),
+            ("", "±95%"),
+            ("", "pairs"),
+        ] {
+            grid.column(group, name, Align::Right);
+        }
+        let shown = |value: Option<f64>| value.map_or("-".to_string(), figure);
+        for row in &self.measures {
+            grid.row(vec![
+                row.measure.clone(),
+                row.unit.to_string(),
+                shown(row.stock),
+                shown(row.perch),
+                row.change_pct.map_or("-".to_string(), percent),
+                row.ci95_pct
+                    .map_or(String::new(), |half| format!("{half:.2}")),
+                row.pairs.to_string(),
+            ]);
+        }
+        grid.text()
+    }
+
+    /// How it ended, and what now.
+    fn ending(&self, again: &str) -> String {
+        let why = match (self.ended, &self.failure, &self.condition) {
+            (How::Failed, Some(words), _) => format!("the trial failed: {words}\n"),
+            (_, _, Some(held)) => {
+                format!(
+                    "--revert-if '{}' ended the trial: {}\n",
+                    held.condition, held.because
+                )
+            }
+            (How::Stopped, ..) => "the trial was stopped\n".to_string(),
+            _ => format!("to load perch for good: {again}\n"),
+        };
+        format!("the kernel is on its own scheduler\n{why}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn report(end: &End, turns: usize) -> Report {
+        let second = Duration::from_secs(1);
+        let where_ = Circumstances {
+            machine: ("Some CPU".to_string(), 8),
+            kernel: "7.2.12".to_string(),
+            scheduling: Some("8 CPUs: cluster=perch".to_string()),
+            cgroups: vec!["/web".to_string()],
+            schedule: Schedule::new(4 * 300 * second, 300 * second, None).unwrap(),
+        };
+        let measures = [("p99_wait", "us"), ("requests", "/s")].map(|(name, unit)| Measure {
+            name: name.to_string(),
+            unit,
+            told: true,
+        });
+        let values = [[Some(80.0), Some(1000.0)], [Some(60.0), None]];
+        let turn = |at| {
+            let side = Schedule::side(at);
+            Turn {
+                side,
+                values: values[usize::from(side == Side::Perch)].to_vec(),
+            }
+        };
+        Report::new(where_, &measures, (0..turns).map(turn).collect(), end)
+    }
+
+    #[test]
+    fn report_for_a_person_has_table_and_end() {
+        insta::assert_snapshot!(report(&End::Finished, 4).text("sudo perch run"));
+    }
+
+    #[test]
+    fn report_says_what_ended_the_trial() {
+        let held = Held {
+            condition: "p99_wait>5%".to_string(),
+            because: "so it is".to_string(),
+        };
+        let text = report(&End::Held(held), 4).text("");
+        assert!(
+            text.contains("--revert-if 'p99_wait>5%' ended the trial: so it is"),
+            "{text}"
+        );
+        let text = report(&End::Failed(1, "ejected".to_string()), 1).text("");
+        assert!(text.contains("the trial failed: ejected"), "{text}");
+        assert!(text.contains("no change has an interval"), "{text}");
+        assert!(report(&End::Stopped, 2).text("").contains("was stopped"));
+    }
+}
