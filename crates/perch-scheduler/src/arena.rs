@@ -18,6 +18,7 @@ use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Idle, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy,
     Process, Seat, Slot,
 };
+use crate::program::Abilities;
 use crate::settings::{Settings, SettingsError, Tuning};
 
 /// The stock kernel whose rules the live scheduler follows.
@@ -41,8 +42,11 @@ const GROUP_MEMBERS: [&str; 7] = [
     "cgroup_exit",
     "cgroup_move",
     "cgroup_set_weight",
-    "cgroup_set_bandwidth",
+    LIMITS,
 ];
+
+/// The callback by which a kernel tells of `cpu.max`.
+pub(crate) const LIMITS: &str = "cgroup_set_bandwidth";
 
 /// The memory with which the BPF program starts: the arena's first bytes and its read-only
 /// configuration.
@@ -371,17 +375,17 @@ impl Plan {
         set.fold(OPS_ALLOW_QUEUED_WAKEUP, |all, (_, flag)| all | flag)
     }
 
-    /// The callbacks of that structure that the kernel is not told of. `takes_back` says that the
-    /// kernel takes a task back by itself that was put on a CPU and cannot run there, which
-    /// `cpu_release` is for (`SCX_ENQ_IMMED`).
-    pub fn left_out(&self, takes_back: bool) -> Vec<&'static str> {
+    /// The callbacks of that structure that a kernel with these abilities is not told of.
+    pub fn left_out(&self, kernel: Abilities) -> Vec<&'static str> {
         let mut members = Vec::new();
-        if takes_back {
+        if kernel.takes_back {
             members.push("cpu_release");
         }
         let groups = self.config.nr_groups > 0;
         if !groups {
             members.extend(GROUP_MEMBERS);
+        } else if !kernel.limits {
+            members.push(LIMITS);
         }
         // Without a table of processes or of groups the program need not know to which of them
         // a task belongs.

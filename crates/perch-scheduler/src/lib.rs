@@ -42,6 +42,7 @@ pub use band::{Band, BandError};
 pub use error::SchedulerError;
 pub use kernel::{Kernel, Purpose, UnableError};
 pub use partial::{Partial, PartialError};
+pub use program::Abilities;
 pub use refusal::{ObjectError, RefusedError};
 pub use rule::{CgroupError, CommError, RuleError};
 pub use session::{News, Options, check, run};

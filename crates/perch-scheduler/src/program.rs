@@ -15,7 +15,7 @@ use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
 
-use crate::arena::Plan;
+use crate::arena::{LIMITS, Plan};
 use crate::counters::Counters;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
@@ -109,8 +109,8 @@ impl Program {
         })?;
         let ops = plan.ops();
         set_member(&mut open, ops, "flags", plan.flags());
-        let kernel_types = Btf::from_vmlinux().ok();
-        for member in plan.left_out(kernel_types.as_ref().is_some_and(takes_back)) {
+        let abilities = Btf::from_vmlinux().map(|types| Abilities::of(&types));
+        for member in plan.left_out(abilities.unwrap_or_default()) {
             set_member(&mut open, ops, member, 0);
         }
         if let Some(seq) = hotplug_seq {
@@ -277,16 +277,33 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     }
 }
 
-/// True if the kernel of these types takes a task back by itself that was put on a CPU and cannot run
-/// there.
-pub(crate) fn takes_back(kernel: &Btf<'_>) -> bool {
-    // Wider than 32 bits, the flags are an enum64.
-    let flags = kernel.type_by_name::<Enum64<'_>>("scx_enq_flags");
-    flags.is_some_and(|flags| {
-        flags
-            .iter()
-            .any(|flag| flag.name == Some(OsStr::new("SCX_ENQ_IMMED")))
-    })
+/// What some kernels do and others do not, by which perch chooses its callbacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// The kernel takes a task back by itself that was put on a CPU and cannot run there
+    /// (`SCX_ENQ_IMMED`, Linux 7.1).
+    pub takes_back: bool,
+    /// It tells a scheduler of `cpu.max` (Linux 6.17).
+    pub limits: bool,
+}
+
+impl Abilities {
+    /// Those of the kernel of these types.
+    pub(crate) fn of(kernel: &Btf<'_>) -> Abilities {
+        // Wider than 32 bits, the flags are an enum64.
+        let flags = kernel.type_by_name::<Enum64<'_>>("scx_enq_flags");
+        let callbacks = kernel.type_by_name::<Struct<'_>>("sched_ext_ops");
+        Abilities {
+            takes_back: flags.is_some_and(|flags| {
+                let name = Some(OsStr::new("SCX_ENQ_IMMED"));
+                flags.iter().any(|flag| flag.name == name)
+            }),
+            limits: callbacks.is_some_and(|callbacks| {
+                let name = Some(OsStr::new(LIMITS));
+                callbacks.iter().any(|member| member.name == name)
+            }),
+        }
+    }
 }
 
 /// Writes a word-sized member of one of the program's `struct sched_ext_ops`, if it has that.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::Topology;
 use perch_sched::ExtClass;
-use perch_scheduler::{Plan, Settings, SettingsError};
+use perch_scheduler::{Abilities, Plan, Settings, SettingsError};
 use perch_sim::Outside;
 
 use crate::abi::Callbacks;
@@ -142,13 +142,19 @@ impl Loader for PerchLoader {
         }
         let mut callbacks = core.callbacks.get();
         callbacks.flags = self.plan.flags();
-        for member in self.plan.left_out(true) {
+        for member in self.plan.left_out(KERNEL) {
             leave_out(&mut callbacks, member);
         }
         core.callbacks.set(callbacks);
         Ok(())
     }
 }
+
+/// What the simulated kernel does. Its groups have no `cpu.max`.
+const KERNEL: Abilities = Abilities {
+    takes_back: true,
+    limits: false,
+};
 
 fn leave_out(callbacks: &mut Callbacks, member: &str) {
     match member {
@@ -159,6 +165,7 @@ fn leave_out(callbacks: &mut Callbacks, member: &str) {
         "cgroup_exit" => callbacks.cgroup_exit = None,
         "cgroup_move" => callbacks.cgroup_move = None,
         "cgroup_set_weight" => callbacks.cgroup_set_weight = None,
+        "cgroup_set_bandwidth" => {}
         "exit_task" => callbacks.exit_task = None,
         "init_task" => callbacks.init_task = None,
         other => unreachable!("the loader leaves out {other}"),

@@ -12,7 +12,7 @@ use libbpf_rs::btf::{Btf, BtfKind, BtfType, TypeId};
 use libbpf_rs::{ReferencesType, btf};
 use object::{Object as _, ObjectSymbol as _};
 
-use crate::program::{OBJECT, hear, heard, takes_back};
+use crate::program::{Abilities, OBJECT, hear, heard};
 use crate::tree::{Tree, UnseenError};
 
 /// Functions of which a kernel must have one: the newer form, and the older one that it replaced
@@ -47,8 +47,8 @@ pub struct Functions {
     pub unlike: Vec<Unlike>,
     /// Callbacks of perch's that the kernel does not know, whatever perch is asked to do.
     pub callbacks: BTreeSet<String>,
-    /// True if the kernel takes a task back by itself that was put on a CPU and cannot run there.
-    pub takes_back: bool,
+    /// What this kernel does and others do not.
+    pub abilities: Abilities,
 }
 
 /// A function of the kernel that perch calls otherwise than the kernel describes it.
@@ -235,7 +235,7 @@ fn compare(kernel: &Btf<'_>) -> Result<Functions, String> {
     let has = Known::of(kernel, &names);
 
     let mut found = Functions {
-        takes_back: takes_back(kernel),
+        abilities: Abilities::of(kernel),
         ..Functions::default()
     };
     let fits = |one: &Extern| {

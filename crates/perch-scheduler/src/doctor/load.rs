@@ -8,6 +8,7 @@ use perch_policy::Modes;
 
 use crate::intent::Intent;
 use crate::kernel::Kernel;
+use crate::program::Abilities;
 use crate::settings::{Chosen, Settings, SettingsError};
 
 /// What `perch run` would load on a machine.
@@ -46,13 +47,13 @@ pub(super) fn look(
     root: &Path,
     kernel: &Kernel,
     settings: &Settings,
-    takes_back: bool,
+    abilities: Abilities,
 ) -> Result<Load, MachineError> {
     let machine = perch_machine::detect(root)?;
     let intent = Intent::new(kernel, &machine, settings);
     let choices = settings.choices(&intent.topology).collect();
     let plan = intent.plan();
-    let left_out = plan.as_ref().map(|plan| plan.left_out(takes_back));
+    let left_out = plan.as_ref().map(|plan| plan.left_out(abilities));
     let Intent { modes, notes, .. } = intent;
     Ok(Load {
         modes,

@@ -24,6 +24,7 @@ pub use load::Load;
 pub use real_time::{RealTime, Task};
 
 use crate::kernel::{Kernel, Purpose, UnableError};
+use crate::program::Abilities;
 use crate::settings::Settings;
 use crate::tree::Tree;
 pub use crate::tree::UnseenError;
@@ -71,7 +72,10 @@ pub fn diagnose(root: &Path, settings: &Settings) -> Diagnosis {
     let kernel = Kernel::new(root);
     let tree = Tree::new(root);
     let functions = functions::look(&tree);
-    let takes_back = matches!(&functions, Ok(Some(found)) if found.takes_back);
+    let abilities = match &functions {
+        Ok(Some(found)) => found.abilities,
+        _ => Abilities::default(),
+    };
     Diagnosis {
         version: kernel.version(),
         sched_ext: kernel.check_sched_ext(),
@@ -79,7 +83,7 @@ pub fn diagnose(root: &Path, settings: &Settings) -> Diagnosis {
         rights: rights(&kernel, &tree),
         free: kernel.check_free(),
         functions,
-        load: load::look(root, &kernel, settings, takes_back),
+        load: load::look(root, &kernel, settings, abilities),
         available: available(&tree),
         cpus: cpus::look(&tree),
         groups: groups::look(&tree),

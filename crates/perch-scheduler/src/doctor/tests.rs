@@ -100,7 +100,7 @@ fn a_kernel_that_has_everything_lacks_nothing() {
     let functions = found.functions.unwrap().unwrap();
     assert!(functions.needed > 15, "{functions:?}");
     assert_eq!((functions.missing.len(), functions.unlike.len()), (0, 0));
-    assert!(functions.takes_back);
+    assert!(functions.abilities.takes_back && functions.abilities.limits);
 }
 
 #[test]
@@ -168,6 +168,7 @@ fn a_kernel_without_groups_knows_none_of_their_callbacks() {
             .unwrap()
             .as_ref()
             .unwrap()
+            .abilities
             .takes_back
     );
     let without = Settings::from_toml("groups = 0", "x").unwrap();

@@ -472,10 +472,21 @@ fn limits(found: &Diagnosis) -> Check {
     let show = |(path, percent): &(String, f64)| format!("{path} ({percent:.0} % of a CPU)");
     let words = [
         "no cgroup limits its CPU time (cpu.max)",
-        "cpu.max, which perch does not enforce, so tasks there may use more",
+        "cpu.max, which this kernel (before Linux 6.17) does not tell perch, so tasks there may use more",
         "leave perch where these limits must hold, or give the groups CPUs of their own (cpuset)",
     ];
-    asking(found, "cpu-limits", |groups| &groups.limited, show, words)
+    let told = matches!(&found.functions, Ok(Some(functions)) if functions.abilities.limits);
+    let follows =
+        matches!(&found.load, Ok(load) if !load.left_out.contains(&"cgroup_set_bandwidth"));
+    match looked(found, "cpu-limits") {
+        Ok(groups) if told && follows && !groups.limited.is_empty() => {
+            let number = count(groups.limited.len(), "cgroup");
+            let list = list(&groups.limited, show);
+            let words = format!("{number} with cpu.max, which perch enforces: {list}");
+            check("cpu-limits", Mark::Ok, words)
+        }
+        _ => asking(found, "cpu-limits", |groups| &groups.limited, show, words),
+    }
 }
 
 fn idle_groups(found: &Diagnosis) -> Check {

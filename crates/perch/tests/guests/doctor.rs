@@ -2,6 +2,7 @@
 //! What `perch doctor` tells of a kernel is what `perch run` then meets there.
 
 use perch_lab::guest::Status;
+use perch_scheduler::interface::Event;
 use serde_json::Value;
 
 use crate::guest::Lab;
@@ -56,7 +57,7 @@ fn what_is_told_before_loading_is_what_loading_meets() {
     }
     let (mark, limits) = check(&found, "cpu-limits");
     assert!(
-        mark == "note" && limits.contains("/limited (25 % of a CPU)"),
+        mark == "ok" && limits.contains("which perch enforces: /limited (25 % of a CPU)"),
         "{limits}"
     );
     assert_eq!(check(&found, "idle-groups").0, "note", "{found:#}");
@@ -68,8 +69,8 @@ fn what_is_told_before_loading_is_what_loading_meets() {
     assert!(task.contains("fifo 7"), "{task}");
     lab.is_on_its_own();
 
-    // The limit holds without perch and not with it, as the note says: so many milliseconds of CPU
-    // time in a second of the guest's.
+    // The limit holds with perch as without it: so many milliseconds of CPU time in a second of the
+    // guest's, or in more of them where the host is busy.
     let spent = || {
         let text = lab.text(
             "cd /sys/fs/cgroup; ran() { sed -n 's/usage_usec //p' limited/cpu.stat; }
@@ -83,9 +84,9 @@ fn what_is_told_before_loading_is_what_loading_meets() {
     let perch = lab.load("");
     let report = perch.report();
     assert_eq!(found["modes"], report.about.modes, "{found:#}");
-    let free = spent();
-    println!("of a limit of 250 ms in 1 s: {limited} ms without perch, {free} ms with it");
-    assert!(limited < 400 && free > 600, "{limited} ms and {free} ms");
+    let held = spent();
+    println!("of a limit of 250 ms in 1 s: {limited} ms without perch, {held} ms with it");
+    assert!(perch.report().event(Event::LimitHeld) > 0);
     let taken = doctor(&lab, DOCTOR, 3);
     let (mark, words) = check(&taken, "scheduler");
     assert!(
