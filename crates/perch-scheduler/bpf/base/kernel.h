@@ -173,7 +173,6 @@ struct sched_ext_ops {
 	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);
 	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, __u64 period_us, __u64 quota_us,
 				     __u64 burst_us);
-	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);

@@ -519,9 +519,15 @@ static inline enum perch_pull limit_pull(perch_u32 cpu, perch_u32 from)
 	return PERCH_PULL_NOBODY;
 }
 
+/* A kernel before 6.17 tells of no limit, and would not take a timer that walks through queues. */
+static inline bool kernel_tells_limits(void)
+{
+	return bpf_core_field_exists(((struct scx_cgroup_init_args *)0)->bw_quota_us);
+}
+
 static inline void limit_turn(perch_u64 now)
 {
-	if (nr_limits)
+	if (kernel_tells_limits() && nr_limits)
 		look_at_limits(now);
 }
 
