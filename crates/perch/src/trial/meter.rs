@@ -73,7 +73,7 @@ impl Meter {
         signals: &Signals,
     ) -> Result<(Meter, Vec<String>), Failure> {
         for counter in &counters {
-            match counter.read(signals) {
+            match counter.read(signals, source::PATIENCE) {
                 Ok(Ok(_)) => {}
                 Ok(Err(why)) => return Err(Failure::input(format!("--counter: {why}"))),
                 Err(_) => return Err(Failure::run("stopped before the first turn")),
@@ -139,7 +139,7 @@ impl Meter {
 
     fn counters(&self, signals: &Signals) -> Result<Vec<Option<(Instant, f64)>>, Interruption> {
         let counters = self.counters.iter().map(|counter| {
-            let read = counter.read(signals)?;
+            let read = counter.read(signals, source::PATIENCE)?;
             // The turn lacks this counter's value, and the trial goes on.
             Ok(read.map_err(say).ok())
         });

@@ -21,7 +21,7 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The time that a counter's command may take. It is asked at both ends of each turn, so one that
 /// takes longer would stretch the trial.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A cgroup that the user names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,11 +151,16 @@ impl Drop for Running {
 }
 
 impl Counter {
-    /// When the command was started, and the number that it printed; words where it printed none.
+    /// When the command was started, and the number that it printed; words where it printed none, or
+    /// took longer than `patience`.
     ///
     /// # Errors
     /// [`Interruption::Stopped`] when somebody asks to stop meanwhile.
-    pub fn read(&self, signals: &Signals) -> Result<Result<(Instant, f64), String>, Interruption> {
+    pub fn read(
+        &self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Result<(Instant, f64), String>, Interruption> {
         const GLANCE: Duration = Duration::from_millis(2);
         let wrong = |why: String| Ok(Err(format!("counter {}: {why}", self.name)));
         let at = Instant::now();
@@ -169,8 +174,8 @@ impl Counter {
         let status = loop {
             match running.0.try_wait() {
                 Ok(Some(status)) => break status,
-                Ok(None) if at.elapsed() > PATIENCE => {
-                    let seconds = PATIENCE.as_secs();
+                Ok(None) if at.elapsed() > patience => {
+                    let seconds = patience.as_secs();
                     return wrong(format!("the command did not end within {seconds} s"));
                 }
                 Ok(None) if signals.wait(GLANCE).is_some() => return Err(Interruption::Stopped),
@@ -235,7 +240,10 @@ mod tests {
     fn counters_print_numbers_or_say_why_not() {
         let signals = Signals::block();
         let read = |text: &str| {
-            let read = counter(text).unwrap().read(&signals).unwrap();
+            let read = counter(text)
+                .unwrap()
+                .read(&signals, Duration::MAX)
+                .unwrap();
             read.map(|(_, value)| value)
         };
         assert_eq!(read("a=echo 12"), Ok(12.0));
