@@ -7,7 +7,7 @@
  * goes idle reads a word instead of asking the kernel about every queue. Bit c
  * is set before a task enters queue c, under CPU c's run-queue lock, and
  * cleared by CPU c alone, under the same lock, once it has found nothing to run
- * in the queue: a set bit may be stale, a clear one is true. send_back() is the
+ * in the queue: a set bit may be stale, a clear one is true. hand_over() is the
  * exception.
  */
 #ifndef PERCH_QUEUE_H
@@ -18,7 +18,7 @@
 
 /*
  * The number of bits that are set in all words: while it is 0, an idle CPU need not look. It may
- * be too high, as send_back() sets a bit without the lock, and never too low.
+ * be too high, as hand_over() sets a bit without the lock, and never too low.
  */
 static perch_u64 nr_waiting;
 
@@ -124,11 +124,25 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 }
 
 /*
+ * Moves a task to the queue of a CPU whose run queue's lock is not held here, so
+ * its bit is set behind the task, and the kick makes it look.
+ */
+static inline bool hand_over(struct bpf_iter_scx_dsq *it, struct task_struct *p, perch_u32 cpu,
+			     perch_u64 vtime)
+{
+	scx_bpf_dsq_move_set_vtime(it, vtime);
+	if (!scx_bpf_dsq_move_vtime(it, p, cpu, 0))
+		return false;
+	mark_waiting(cpu);
+	scx_bpf_kick_cpu(cpu, 0);
+	return true;
+}
+
+/*
  * A pulled task stays on its old CPU's run queue until this CPU takes it from the
  * queue. A CPU that is about to go offline may not take it any more, nor may one
  * that the task's affinity has left meanwhile. Such tasks go back to the queue of
- * the CPU on whose run queue they are. That CPU's lock is not held here, so its
- * bit is set behind the task, and the kick makes it look.
+ * the CPU on whose run queue they are.
  */
 static __attribute__((noinline)) void send_back(perch_u32 cpu)
 {
@@ -140,13 +154,8 @@ static __attribute__((noinline)) void send_back(perch_u32 cpu)
 			perch_u32 from = scx_bpf_task_cpu(p);
 			perch_u64 ahead = cpu_state(from)->clock - cpu_state(cpu)->clock;
 
-			if (from == cpu)
-				continue;
-			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
-			if (!scx_bpf_dsq_move_vtime(&it, p, from, 0))
-				continue;
-			mark_waiting(from);
-			scx_bpf_kick_cpu(from, 0);
+			if (from != cpu)
+				hand_over(&it, p, from, p->scx.dsq_vtime + ahead);
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&it);

@@ -139,11 +139,6 @@ static __attribute__((noinline)) int take_grant(perch_u32 cpu)
 	return 0;
 }
 
-static inline perch_u64 held_queue(perch_u32 slot)
-{
-	return group_queue(slot);
-}
-
 /* The task is in its group's queue from now on, or not any more. */
 static inline void note_held(struct perch_group_task *t, perch_u32 cpu)
 {
@@ -185,7 +180,7 @@ static __attribute__((noinline)) int sweep(perch_u32 cpu)
 			if (!slot)
 				continue;
 			scx_bpf_dsq_move_set_vtime(&it, as_lag(p->scx.dsq_vtime, cpu));
-			if (!scx_bpf_dsq_move(&it, p, held_queue(slot), 0))
+			if (!scx_bpf_dsq_move(&it, p, group_queue(slot), 0))
 				continue;
 			t = group_task(p);
 			if (t)
@@ -204,16 +199,14 @@ static inline void sweep_if_due(perch_u32 cpu)
 
 /*
  * Moves up to `most` tasks from the group's queue to those of their CPUs, or to
- * that of another of their groups which is throttled. No lock of a run queue is
- * held here: as in send_back(), the bit is set behind the task, and the kick
- * makes the CPU look.
+ * that of another of their groups which is throttled.
  */
 static __attribute__((noinline)) int release(perch_u32 slot, perch_u32 most)
 {
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 
-	if (!bpf_iter_scx_dsq_new(&it, held_queue(slot), 0)) {
+	if (!bpf_iter_scx_dsq_new(&it, group_queue(slot), 0)) {
 		while (most && (p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
 			perch_u32 cpu = scx_bpf_task_cpu(p), other = barred_by(p);
 			struct perch_group_task *t = group_task(p);
@@ -221,17 +214,14 @@ static __attribute__((noinline)) int release(perch_u32 slot, perch_u32 most)
 			if (other == slot)
 				break;
 			if (other) {
-				scx_bpf_dsq_move(&it, p, held_queue(other), 0);
+				scx_bpf_dsq_move(&it, p, group_queue(other), 0);
 				continue;
 			}
-			scx_bpf_dsq_move_set_vtime(&it, vtime_of(p->scx.dsq_vtime,
-								 cpu_state(cpu)->clock));
-			if (!scx_bpf_dsq_move_vtime(&it, p, cpu, 0))
+			if (!hand_over(&it, p, cpu,
+				       vtime_of(p->scx.dsq_vtime, cpu_state(cpu)->clock)))
 				continue;
 			if (t)
 				note_released(t);
-			mark_waiting(cpu);
-			scx_bpf_kick_cpu(cpu, 0);
 			most--;
 		}
 	}
@@ -245,7 +235,7 @@ static __attribute__((noinline)) int let_pass(perch_u32 slot)
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 
-	if (!bpf_iter_scx_dsq_new(&it, held_queue(slot), 0)) {
+	if (!bpf_iter_scx_dsq_new(&it, group_queue(slot), 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
 			struct perch_group_task *t = group_task(p);
 			perch_u32 cpu = scx_bpf_task_cpu(p);
@@ -254,12 +244,9 @@ static __attribute__((noinline)) int let_pass(perch_u32 slot)
 				continue;
 			t->passes = 1;
 			scx_bpf_dsq_move_set_slice(&it, 1);
-			scx_bpf_dsq_move_set_vtime(&it, cpu_state(cpu)->clock);
-			if (!scx_bpf_dsq_move_vtime(&it, p, cpu, 0))
+			if (!hand_over(&it, p, cpu, cpu_state(cpu)->clock))
 				continue;
 			note_released(t);
-			mark_waiting(cpu);
-			scx_bpf_kick_cpu(cpu, 0);
 			count_group(PERCH_EV_LIMIT_PASSED);
 		}
 	}
@@ -312,7 +299,7 @@ static __attribute__((noinline)) int look_at_limit(perch_u32 slot, perch_u64 now
 		renew(g, now);
 	if (g->throttled && (!g->quota_ns || g->left_ns > 0))
 		set_throttled(slot, 0);
-	held = scx_bpf_dsq_nr_queued(held_queue(slot));
+	held = scx_bpf_dsq_nr_queued(group_queue(slot));
 	if (held > 0 && !g->throttled)
 		release(slot, g->quota_ns ? g->left_ns / PERCH_GRANT_NS + 1 : held);
 	else if (held > 0 && late)
@@ -348,6 +335,12 @@ static __attribute__((noinline)) perch_u32 has_quota(perch_u32 slot)
 		slot = group_at(slot)->parent;
 	}
 	return 0;
+}
+
+/* A kernel before 6.17 tells of no limit, and would not take a timer that walks through queues. */
+static inline bool kernel_tells_limits(void)
+{
+	return bpf_core_field_exists(((struct scx_cgroup_init_args *)0)->bw_quota_us);
 }
 
 /* No quota is so long: the kernel writes the largest number for "max". */
@@ -413,7 +406,7 @@ static inline bool limit_hold(struct task_struct *p, perch_u64 enq_flags)
 	t = group_task(p);
 	if (t)
 		note_held(t, cpu);
-	insert(p, held_queue(slot), slice_for(1), enq_flags);
+	insert(p, group_queue(slot), slice_for(1), enq_flags);
 	return true;
 }
 
@@ -461,7 +454,7 @@ static inline void limit_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ra
 }
 
 /* True if the task, which runs, has to stop here. */
-static __attribute__((noinline)) bool stops(struct task_struct *p, perch_u32 cpu)
+static __attribute__((noinline)) bool stops(struct task_struct *p)
 {
 	struct perch_group_task *t = group_task(p);
 
@@ -471,7 +464,7 @@ static __attribute__((noinline)) bool stops(struct task_struct *p, perch_u32 cpu
 static inline bool limit_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
 {
 	sweep_if_due(cpu);
-	return runs_on && !(nr_throttled && stops(prev, cpu));
+	return runs_on && !(nr_throttled && stops(prev));
 }
 
 static inline void limit_charged(perch_u32 cpu, perch_u64 ran)
@@ -517,12 +510,6 @@ static inline enum perch_pull limit_pull(perch_u32 cpu, perch_u32 from)
 {
 	sweep_if_due(from);
 	return PERCH_PULL_NOBODY;
-}
-
-/* A kernel before 6.17 tells of no limit, and would not take a timer that walks through queues. */
-static inline bool kernel_tells_limits(void)
-{
-	return bpf_core_field_exists(((struct scx_cgroup_init_args *)0)->bw_quota_us);
 }
 
 static inline void limit_turn(perch_u64 now)

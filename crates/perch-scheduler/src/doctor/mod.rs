@@ -23,6 +23,7 @@ pub use groups::Groups;
 pub use load::Load;
 pub use real_time::{RealTime, Task};
 
+use crate::arena::LIMITS;
 use crate::kernel::{Kernel, Purpose, UnableError};
 use crate::program::Abilities;
 use crate::settings::Settings;
@@ -103,6 +104,14 @@ impl Diagnosis {
         unknown
             .filter(|name| !load.left_out.contains(name))
             .collect()
+    }
+}
+
+impl Diagnosis {
+    /// True if perch would enforce `cpu.max`: the kernel tells of it, and perch follows groups.
+    pub fn enforces_limits(&self) -> bool {
+        let told = matches!(&self.functions, Ok(Some(found)) if found.abilities.limits);
+        told && matches!(&self.load, Ok(load) if !load.left_out.contains(&LIMITS))
     }
 }
 

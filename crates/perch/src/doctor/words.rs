@@ -463,27 +463,29 @@ fn asking<T>(
     if groups.is_empty() {
         return check(name, Mark::Ok, none);
     }
+    check(name, Mark::Note, those_with(groups, have, show)).advise(to_do)
+}
+
+fn those_with<T>(groups: &[T], have: &str, show: impl Fn(&T) -> String) -> String {
     let number = count(groups.len(), "cgroup");
-    let words = format!("{number} with {have}: {}", list(groups, show));
-    check(name, Mark::Note, words).advise(to_do)
+    format!("{number} with {have}: {}", list(groups, show))
 }
 
 fn limits(found: &Diagnosis) -> Check {
     let show = |(path, percent): &(String, f64)| format!("{path} ({percent:.0} % of a CPU)");
     let words = [
         "no cgroup limits its CPU time (cpu.max)",
-        "cpu.max, which this kernel (before Linux 6.17) does not tell perch, so tasks there may use more",
+        "cpu.max, which perch enforces from Linux 6.17 on and with groups only, so tasks there may use more",
         "leave perch where these limits must hold, or give the groups CPUs of their own (cpuset)",
     ];
-    let told = matches!(&found.functions, Ok(Some(functions)) if functions.abilities.limits);
-    let follows =
-        matches!(&found.load, Ok(load) if !load.left_out.contains(&"cgroup_set_bandwidth"));
     match looked(found, "cpu-limits") {
-        Ok(groups) if told && follows && !groups.limited.is_empty() => {
-            let number = count(groups.limited.len(), "cgroup");
-            let list = list(&groups.limited, show);
-            let words = format!("{number} with cpu.max, which perch enforces: {list}");
-            check("cpu-limits", Mark::Ok, words)
+        Ok(groups) if found.enforces_limits() && !groups.limited.is_empty() => {
+            let have = "cpu.max, which perch enforces";
+            check(
+                "cpu-limits",
+                Mark::Ok,
+                those_with(&groups.limited, have, show),
+            )
         }
         _ => asking(found, "cpu-limits", |groups| &groups.limited, show, words),
     }
