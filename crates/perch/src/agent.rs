@@ -38,6 +38,9 @@ pub enum Command {
     /// Be one pair of `perch lab pairs`
     #[command(name = lab::PAIR)]
     Pair(lab::PairArguments),
+    /// Carry out a round of `perch lab chaos`
+    #[command(name = lab::CHAOS)]
+    Chaos(lab::RoundArguments),
     /// Run the real rt-app and count its wake-ups
     #[command(name = rtapp::GUEST)]
     RtApp(rtapp::Arguments),
@@ -65,6 +68,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Arm(arguments) => lab::run_arm(arguments),
         Command::Pong(arguments) => lab::run_pong(&arguments),
         Command::Pair(arguments) => lab::run_pair(&arguments),
+        Command::Chaos(arguments) => lab::run_round(&arguments),
         Command::RtApp(arguments) => rtapp::run_in_guest(&arguments),
         Command::Notified(arguments) => notified::run(&arguments),
         Command::Bench(arguments) => bench::run_in_guest(arguments),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch lab`: commands on machines that nobody owns, in guests with real kernels.
 
+mod chaos;
 mod coherence;
 mod compare;
 mod mark;
@@ -32,6 +33,7 @@ use crate::arguments::duration_ns;
 use crate::fresh::Fresh;
 use crate::output::{Failure, emit};
 use crate::rtapp;
+pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
 pub use options::{Limit, left_out, limit};
 use options::{in_guest, time, watched};
@@ -61,6 +63,8 @@ pub enum Command {
     Ping(ping::Arguments),
     /// Have pairs of processes send a byte there and back, all at the same time
     Pairs(pairs::Arguments),
+    /// Change what perch takes for granted, from a seed, and look whether every task still runs
+    Chaos(Box<chaos::Arguments>),
 }
 
 /// The scheduler that the guest's kernel uses.
@@ -223,6 +227,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Mark(marking) => mark::run(marking),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Pairs(arguments) => pairs::run(&arguments),
+        Command::Chaos(arguments) => chaos::run(&arguments),
     }
 }
 
