@@ -128,12 +128,15 @@ impl Plan {
             storms.push(left.swap_remove(below(left.len())));
         }
         storms.sort_unstable();
+        // In an emulated guest each instruction of a hog is one that the loading scheduler lacks, and
+        // loading takes some 3e9 of them.
+        let loads = storms.contains(&Storm::Hotplug) || storms.contains(&Storm::Reload);
+        let hogs = if loads { 0 } else { 1 + below(cpus / 2 + 1) };
         Plan {
             seed,
             perch: Some(arguments.iter().map(|word| word.to_string()).collect()),
             loaded_first: below(2) == 0,
-            // Each instruction of a hog is one that no storm has.
-            hogs: 1 + below(cpus / 2 + 1),
+            hogs,
             sleepers: 2 + below(2 * cpus),
             pipes: 1 + below(cpus / 2 + 1),
             storms,
@@ -200,7 +203,7 @@ mod tests {
                     .iter()
                     .all(|storm| [Storm::Forks, Storm::Memory].contains(storm))
             );
-            assert!(plan.hogs > 0 && plan.sleepers > 0 && plan.pipes > 0);
+            assert!(plan.sleepers > 0 && plan.pipes > 0);
         }
     }
 
