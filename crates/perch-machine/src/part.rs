@@ -9,16 +9,14 @@ use crate::model::Machine;
 /// The reason why the LLCs of a machine cannot be split into so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cannot split each last-level cache into {asked}: a core stays whole, and the smallest cache \
-     of {machine_cpus} CPUs has {most} of them: expected 1 to {most}"
+    "cannot split each last-level cache into {asked}: a core stays whole, and the cache with the \
+     fewest cores has {most}: expected 1 to {most}"
 )]
 pub struct SplitError {
     /// The parts that were asked for.
     pub asked: usize,
     /// The most parts that are possible: the cores of the LLC that has the fewest.
     pub most: usize,
-    /// The CPUs of the machine.
-    pub machine_cpus: usize,
 }
 
 /// Gives groups dense numbers in the order in which they are met.
@@ -88,11 +86,7 @@ impl Machine {
         }
         let most = cores.iter().map(Vec::len).min().unwrap_or(0);
         if parts == 0 || parts > most {
-            return Err(SplitError {
-                asked: parts,
-                most,
-                machine_cpus: self.cpus.len(),
-            });
+            return Err(SplitError { asked: parts, most });
         }
         let mut part_of: HashMap<u32, usize> = HashMap::new();
         for own in &cores {
