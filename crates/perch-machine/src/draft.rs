@@ -61,6 +61,25 @@ impl Draft {
         }
     }
 
+    /// Numbers the CPUs anew, from 0 up in the order of `numbers` (ascending), which has all of them.
+    pub fn renumber(&mut self, numbers: &[u32]) {
+        let levels = [
+            &mut self.cores,
+            &mut self.clusters,
+            &mut self.llcs,
+            &mut self.declared,
+            &mut self.nodes,
+            &mut self.packages,
+        ];
+        let groups = levels.into_iter().flatten();
+        let groups = groups.chain(self.capacities.iter_mut().map(|(group, _)| group));
+        for cpu in groups.flat_map(|group| &mut group.cpus) {
+            if let Ok(place) = numbers.binary_search(cpu) {
+                *cpu = place as u32;
+            }
+        }
+    }
+
     /// Returns the machine, if nothing in the description contradicts anything else.
     pub fn check(self) -> Result<Machine, MachineError> {
         self.check_name()?;

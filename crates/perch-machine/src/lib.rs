@@ -17,14 +17,16 @@ pub mod library;
 mod lines;
 pub mod model;
 pub mod moves;
+mod part;
 mod survey;
 #[doc(hidden)]
 pub mod testing;
 
-pub use detect::detect;
+pub use detect::{Host, detect};
 pub use error::{MachineError, Problem};
 pub use format::schema;
 pub use hardware::{ByDistance, ContendedLine, Core, Footprint, Hardware, IdleState};
 pub use hwloc::import;
 pub use library::resolve;
 pub use model::{Cpu, Distance, MAX_CPUS, Machine};
+pub use part::SplitError;

@@ -121,14 +121,17 @@ fn deepest_exit_ns(machine: &Machine) -> u64 {
 /// How many CPUs have their idle bits in one line, as a power of two: as many as always share a
 /// cluster, or an LLC where there are no clusters. CPUs that are numbered in turns have a line each.
 fn idle_shift(topology: &Topology) -> u32 {
+    // A CPU apart shares with nobody, and its bit is written once in a while: it may lie anywhere.
+    let beside = || (0..topology.nr_cpus()).filter(|&cpu| !topology.is_apart(cpu));
     let home = |cpu: usize| match (topology.cluster_span(cpu), topology.llc(cpu)) {
         (Some(cluster), _) => (1, cluster.number()),
         (None, Some(llc)) => (2, llc),
         (None, None) => (3, cpu),
     };
     let share = |shift: &u32| {
-        let first = |cpu: usize| cpu >> shift << shift;
-        (0..topology.nr_cpus()).all(|cpu| home(cpu) == home(first(cpu)))
+        let pairs = beside().zip(beside().skip(1));
+        let mut of_a_line = pairs.filter(|(one, next)| one >> shift == next >> shift);
+        of_a_line.all(|(one, next)| home(one) == home(next))
     };
     (0..=6).rev().find(share).expect("a CPU shares with itself")
 }
@@ -137,19 +140,18 @@ fn idle_shift(topology: &Topology) -> u32 {
 fn fill_cpus(
     image: &mut [u8],
     cpus: &Array<Cpu>,
-    machine: &Machine,
     topology: &Topology,
     overload: &overload::Reserved,
 ) {
-    for (number, cpu) in machine.cpus.iter().enumerate() {
+    for number in 0..topology.nr_cpus() {
         let mut state = idle_cpu();
         state.capacity = topology.capacity(number);
-        state.node = cpu.node;
+        state.node = topology.node(number) as u32;
         state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
         state.overload_home = overload.home(number);
         cpus.put(image, number, &state);
     }
-    for number in machine.cpus.len()..cpus.len() {
+    for number in topology.nr_cpus()..cpus.len() {
         cpus.put(image, number, &idle_cpu());
     }
 }
@@ -227,8 +229,19 @@ impl Plan {
         topology: &Topology,
         settings: &Settings,
     ) -> Result<Plan, SettingsError> {
-        let (modes, _) = settings.modes_for(topology);
         let tuning = settings.tuning();
+        let split;
+        let (machine, topology) = match tuning.split_llc {
+            1 => (machine, topology),
+            parts => {
+                let machine = machine.split_llcs(parts as usize);
+                let machine = machine.map_err(SettingsError::Split)?;
+                let topology = Topology::new(&machine);
+                split = (machine, topology);
+                (&split.0, &*split.1)
+            }
+        };
+        let (modes, _) = settings.modes_for(topology);
         check_processes(topology, modes, &tuning)?;
         check_groups(&tuning, topology.nr_cpus())?;
         let asked = (modes, &tuning, settings.bands());
@@ -269,7 +282,7 @@ impl Plan {
         let parts = topology.has_smt();
         let mut image = image.bytes().to_vec();
 
-        fill_cpus(&mut image, &cpus, machine, topology, &overload);
+        fill_cpus(&mut image, &cpus, topology, &overload);
         fill_llcs(&mut image, &llcs, topology);
         fill_slots(&mut image, &slots, topology, occupancies, seats);
         for (number, band) in bands.iter().enumerate() {

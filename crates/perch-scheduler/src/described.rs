@@ -5,7 +5,7 @@
 //! told nothing of its host: there the description is believed. CPUs, cores and nodes are the
 //! kernel's own, which keeps its idle masks and memory by them: there it must agree.
 
-use perch_machine::{Cpu, Machine, cpulist};
+use perch_machine::{Cpu, Host, Machine, cpulist};
 
 /// The number of a part of the machine that a CPU belongs to.
 type Part = fn(&Cpu) -> u32;
@@ -44,39 +44,48 @@ pub enum Difference {
     },
 }
 
-/// Checks that `described` can be the running machine, as `found` in its /sys.
+/// Checks that `described` can be the running machine, as `found` in its /sys, and returns the CPUs of
+/// it that are online. A description may have CPUs that are offline.
 ///
 /// # Errors
 /// The first [`Difference`].
-pub fn check(described: &Machine, found: &Machine) -> Result<(), Difference> {
-    let (there, here) = (described.cpus.len(), found.cpus.len());
-    if there != here {
+pub fn check(described: &Machine, found: &Host) -> Result<Machine, Difference> {
+    let numbers = &found.numbers;
+    let there = described.cpus.len();
+    let is_here = |cpu: &u32| {
+        let lists = [numbers, &found.offline];
+        lists.iter().any(|list| list.binary_search(cpu).is_ok())
+    };
+    let covers = numbers.last().is_some_and(|&last| (last as usize) < there);
+    if !covers || !(0..there as u32).all(|cpu| is_here(&cpu)) {
+        let here = numbers.len();
         return Err(Difference::Count { there, here });
     }
+    let described = described.part(numbers);
     let parts: [(&'static str, Part); 2] = [("core", |cpu| cpu.core), ("node", |cpu| cpu.node)];
     for (part, of) in parts {
-        for number in 0..here {
-            let there = mates(described, number, of);
-            let here = mates(found, number, of);
+        for place in 0..numbers.len() {
+            let there = mates(&described, place, numbers, of);
+            let here = mates(&found.machine, place, numbers, of);
             if there != here {
                 return Err(Difference::Neighbours {
                     part,
-                    cpu: number,
+                    cpu: numbers[place] as usize,
                     there,
                     here,
                 });
             }
         }
     }
-    Ok(())
+    Ok(described)
 }
 
-/// The CPUs in the same part of the machine as CPU `number`, ascending.
-fn mates(machine: &Machine, number: usize, part: Part) -> Vec<u32> {
-    let own = part(&machine.cpus[number]);
-    let cpus = (0u32..).zip(&machine.cpus);
+/// The kernel's numbers of the CPUs in the same part of the machine as the CPU at this place, ascending.
+fn mates(machine: &Machine, place: usize, numbers: &[u32], part: Part) -> Vec<u32> {
+    let own = part(&machine.cpus[place]);
+    let cpus = numbers.iter().zip(&machine.cpus);
     cpus.filter(|(_, cpu)| part(cpu) == own)
-        .map(|(number, _)| number)
+        .map(|(number, _)| *number)
         .collect()
 }
 
@@ -84,16 +93,17 @@ fn mates(machine: &Machine, number: usize, part: Part) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn machine(text: &str) -> Machine {
-        Machine::from_toml_str(&format!("name = \"m\"\n{text}"), "m").unwrap()
+    fn machine(text: &str) -> Host {
+        let machine = Machine::from_toml_str(&format!("name = \"m\"\n{text}"), "m").unwrap();
+        Host::of(machine)
     }
 
     #[test]
     fn capacities_and_caches_are_believed() {
         let found = machine("[topology]\ncores_per_llc = 6\n");
         let juno = perch_machine::resolve("juno").unwrap();
-        assert_eq!(check(&juno, &found), Ok(()));
-        assert_eq!(check(&found, &found), Ok(()));
+        assert_eq!(check(&juno, &found), Ok(juno.clone()));
+        assert_eq!(check(&found.machine, &found).as_ref(), Ok(&found.machine));
     }
 
     #[test]

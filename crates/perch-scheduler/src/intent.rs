@@ -9,6 +9,7 @@ use perch_policy::{Modes, Topology};
 use crate::arena::{Plan, check_groups, check_processes};
 use crate::kernel::Kernel;
 use crate::settings::{Settings, SettingsError};
+use crate::site::Site;
 
 /// What is to be loaded on a machine.
 pub(crate) struct Intent<'a> {
@@ -23,13 +24,13 @@ pub(crate) struct Intent<'a> {
 }
 
 impl<'a> Intent<'a> {
-    pub fn new(kernel: &Kernel, machine: &'a Machine, settings: &'a Settings) -> Intent<'a> {
-        let topology = Topology::new(machine);
+    pub fn new(kernel: &Kernel, site: &'a Site, settings: &'a Settings) -> Intent<'a> {
+        let topology = site.topology();
         let (modes, mut notes) = settings.modes_for(&topology);
         notes.extend(settings.without_effect(&topology, modes));
         let possible = kernel.possible().unwrap_or(0).max(topology.nr_cpus());
         Intent {
-            machine,
+            machine: &site.machine,
             settings,
             topology,
             possible,

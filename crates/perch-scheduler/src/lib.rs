@@ -31,6 +31,7 @@ mod service;
 mod session;
 pub mod settings;
 mod signals;
+mod site;
 mod stat;
 pub mod stats;
 mod tree;

@@ -28,8 +28,8 @@ use members::{Calls, Found, Members};
 /// How often the session looks whether the kernel has ended the scheduler.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How often the session looks which tasks are its own, where not all are: a task that joins waits that
-/// long for perch, and has the kernel's scheduler meanwhile.
+/// How often the session looks which CPUs are isolated, and which tasks are its own, where not all are: a
+/// task that joins waits that long for perch, and has the kernel's scheduler meanwhile.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The settings of a session.
@@ -73,8 +73,14 @@ pub fn check(options: &Options) -> Result<(About, Vec<String>), SchedulerError> 
         kernel: &kernel,
         described: options.machine.as_ref(),
     };
-    let planned = ground.plan(&settings, None, &mut |_| ())?;
-    Ok((planned.about, planned.notes))
+    let mut notes = Vec::new();
+    let planned = ground.plan(&settings, &mut |news| {
+        if let News::Note(note) = news {
+            notes.push(note);
+        }
+    })?;
+    notes.extend(planned.notes);
+    Ok((planned.about, notes))
 }
 
 /// Loads the scheduler and keeps it until SIGINT or SIGTERM; the statistics at the end. When the
@@ -130,7 +136,7 @@ pub fn run(
         log,
         server,
         settings,
-        machine: None,
+        isolated: Vec::new(),
         hung_up: false,
         members: Members::new(Tree::new("/".as_ref()), Calls),
         policies,
@@ -164,8 +170,8 @@ struct Session<'a> {
     log: Option<File>,
     server: Option<Server>,
     settings: Settings,
-    /// The machine as it was when the scheduler was loaded last.
-    machine: Option<Machine>,
+    /// The CPUs that were isolated when the scheduler was loaded last.
+    isolated: Vec<u32>,
     /// SIGHUP came while no scheduler was loaded.
     hung_up: bool,
     /// The tasks that are perch's, where not all are.
@@ -185,7 +191,7 @@ struct Loaded {
 enum End {
     /// Somebody asks to stop.
     Stopped,
-    /// Somebody asks for other settings.
+    /// Somebody asks for other settings, or the CPUs that take part are others.
     Changed(Settings),
     /// The kernel let it go.
     Ended(Ended),
@@ -239,20 +245,18 @@ impl Session<'_> {
         // This comes before the look at the machine, so that a later change is noticed.
         let seq = self.ground.kernel.hotplug_seq();
         let Planned {
-            machine,
             plan,
             about,
             rules,
             notes,
-        } = self
-            .ground
-            .plan(&self.settings, self.machine.as_ref(), tell)?;
+            isolated,
+        } = self.ground.plan(&self.settings, tell)?;
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
         let log = self.log.as_mut().zip(self.options.log.as_deref());
         let program = Program::load(self.ground.kernel, &plan, seq, log)?;
-        self.machine = Some(machine);
+        self.isolated = isolated;
         self.members.follow(rules);
         // SAFETY: whoever watches retires them before the program goes.
         let counters = unsafe { program.counters(&plan) };
@@ -334,6 +338,13 @@ impl Session<'_> {
             self.service.alive(program.turns());
             if Instant::now() >= look_at {
                 self.look(tell);
+                // The kernel tells a scheduler of CPUs that go or come, and of no others.
+                if self.ground.isolated() != self.isolated {
+                    tell(News::Note(
+                        "other CPUs are isolated than before: loading again".to_string(),
+                    ));
+                    return Some(End::Changed(self.settings.clone()));
+                }
                 look_at = Instant::now() + LOOK;
             }
             if let (Some(at), Some(interval)) = (next, self.options.interval) {
@@ -367,8 +378,7 @@ impl Session<'_> {
             if !settings.partial().is_empty() && !self.policies {
                 return Err(UnableError::NoPolicies.into());
             }
-            let machine = self.machine.as_ref();
-            let planned = self.ground.plan(&settings, machine, &mut |_| ())?;
+            let planned = self.ground.plan(&settings, &mut |_| ())?;
             Ok((settings, planned.notes))
         };
         match read.map_err(SchedulerError::from).and_then(planned) {

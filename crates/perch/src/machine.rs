@@ -2,7 +2,7 @@
 //! `perch machine`: the machines that perch knows, and how to describe another one.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use perch_lab::Topology;
@@ -33,6 +33,9 @@ pub enum Command {
         /// The directory that holds the copied tree's `sys`
         #[arg(long, value_name = "DIR", default_value = "/")]
         root: PathBuf,
+        /// Split each last-level cache into N, of whole cores
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        split_llc: usize,
     },
     /// Write the TOML file of the machine in hwloc's XML (lstopo FILE.xml)
     Import {
@@ -46,9 +49,15 @@ pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
         Command::Show { name, toml, cpus } => show(&name, toml, cpus),
-        Command::Detect { root } => emit(&perch_machine::detect(&root)?.to_toml()),
+        Command::Detect { root, split_llc } => detect(&root, split_llc),
         Command::Import { file } => emit(&perch_machine::import(&file)?.to_toml()),
     }
+}
+
+fn detect(root: &Path, parts: usize) -> Result<(), Failure> {
+    let machine = perch_machine::detect(root)?.split_llcs(parts);
+    let machine = machine.map_err(|error| Failure::input(format!("--split-llc: {error}")))?;
+    emit(&machine.to_toml())
 }
 
 fn show(name: &str, toml: bool, cpus: Option<Limit>) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use perch_machine::Host;
 use perch_policy::{Era, Topology};
 use perch_record::format::{Decisions, Footer, Header, Writer};
 use perch_record::{RecordError, Recorder, version_of};
@@ -80,7 +81,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             "Linux {release}: recording takes 5.5 or newer"
         )));
     };
-    let machine = perch_machine::detect(Path::new("/"))?;
+    // A recording's CPUs have the kernel's numbers, and its machine must have the same.
+    let machine = Host::detect(Path::new("/"))?.with_kernel_numbers()?;
     let topology = Topology::new(&machine);
     // The machine's CPUs are online, so at least these are possible.
     let possible = kernel.possible().unwrap_or(topology.nr_cpus());

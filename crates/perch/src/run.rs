@@ -32,6 +32,9 @@ pub struct Arguments {
     /// library name or a TOML file with this machine's CPUs, cores and nodes
     #[arg(long, short, value_name = "MACHINE")]
     machine: Option<String>,
+    /// See each last-level cache as N, of whole cores: the setting split_llc
+    #[arg(long, value_name = "N")]
+    split_llc: Option<u64>,
     /// A TOML file of modes, settings and rules (its keys: perch run --help)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -90,9 +93,12 @@ fn ended(error: SchedulerError) -> Failure {
 
 /// Carries out `perch run`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let split = arguments
+        .split_llc
+        .map(|parts| format!("split_llc={parts}"));
     let configuration = Configuration {
         file: arguments.config,
-        set: arguments.set,
+        set: arguments.set.into_iter().chain(split).collect(),
         bands: arguments.band,
         partial: arguments.partial,
     };

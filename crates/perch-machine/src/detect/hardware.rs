@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The caches, the frequency and the idle states that sysfs tells.
 
+use std::collections::BTreeMap;
+
 use super::tree::Tree;
 use crate::draft::Draft;
 use crate::error::MachineError;
@@ -19,24 +21,26 @@ pub(super) struct Cache {
 }
 
 /// The data and unified caches of each CPU.
-pub(super) struct Caches(Vec<Vec<Cache>>);
+pub(super) struct Caches(BTreeMap<u32, Vec<Cache>>);
 
 impl Caches {
     /// Returns the outermost cache of `cpu` beyond its first level.
     pub fn last_level(&self, cpu: u32) -> Option<&Cache> {
-        let beyond_l1 = self.0[cpu as usize].iter().filter(|cache| cache.level >= 2);
+        let beyond_l1 = self.of(cpu).iter().filter(|cache| cache.level >= 2);
         beyond_l1.max_by_key(|cache| cache.level)
     }
 
     fn level(&self, cpu: u32, level: i64) -> Option<&Cache> {
-        self.0[cpu as usize]
-            .iter()
-            .find(|cache| cache.level == level)
+        self.of(cpu).iter().find(|cache| cache.level == level)
+    }
+
+    fn of(&self, cpu: u32) -> &[Cache] {
+        self.0.get(&cpu).map_or(&[], Vec::as_slice)
     }
 }
 
 pub(super) fn caches(tree: &Tree, online: &[u32]) -> Result<Caches, MachineError> {
-    let mut all = Vec::new();
+    let mut all = BTreeMap::new();
     for &cpu in online {
         let mut caches = Vec::new();
         for index in tree.numbered(&format!("cpu/cpu{cpu}/cache"), "index") {
@@ -65,7 +69,7 @@ pub(super) fn caches(tree: &Tree, online: &[u32]) -> Result<Caches, MachineError
                 file: file("shared_cpu_list"),
             });
         }
-        all.push(caches);
+        all.insert(cpu, caches);
     }
     Ok(Caches(all))
 }

@@ -18,34 +18,130 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tree::Tree;
 
+/// A machine as its kernel has it: the CPUs that are online, and the kernel's number of each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// The CPUs that are online, numbered from 0 up.
+    pub machine: Machine,
+    /// The kernel's numbers of the machine's CPUs, ascending.
+    pub numbers: Vec<u32>,
+    /// The kernel's numbers of the CPUs that are there and offline, ascending. Their files tell
+    /// neither their cores nor their caches.
+    pub offline: Vec<u32>,
+    /// The name of the tree in errors.
+    origin: String,
+}
+
 /// Reads the machine below `root`, which is `/` for the running kernel, or a directory that holds a
 /// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name).
 ///
-/// CPUs that are offline after the last one online are left out; costs that sysfs does not tell
-/// (transfers, interrupts, memory) are those of [`crate::Hardware::default`].
+/// CPUs that are offline are left out, and the others are numbered from 0 up; where that changes a
+/// number, the sources tell. Costs that sysfs does not tell (transfers, interrupts, memory) are those
+/// of [`crate::Hardware::default`].
 ///
 /// # Errors
-/// Returns [`MachineError::Invalid`] when there is no CPU directory, when an offline CPU leaves a
-/// hole in the numbering, when a file holds something else than it should, or when the files
-/// contradict each other.
+/// As [`Host::detect`].
 pub fn detect(root: &Path) -> Result<Machine, MachineError> {
-    let tree = Tree::new(root);
-    let (online, offline) = online(&tree)?;
-    let mut draft = Draft::new(&tree.origin, "detected");
-    draft.description = description(&tree, online.len(), &offline);
-    draft.sources = vec![format!("sysfs below {}", root.display())];
+    Ok(Host::detect(root)?.machine)
+}
 
-    let caches = hardware::caches(&tree, &online)?;
-    let packages = packages(&tree, &online)?;
-    let (nodes, distance) = nodes(&tree, &online)?;
+impl Host {
+    /// Reads the machine below `root` as [`detect()`] does.
+    ///
+    /// # Errors
+    /// Returns [`MachineError::Invalid`] when there is no CPU directory, when a file holds something
+    /// else than it should, or when the files contradict each other.
+    pub fn detect(root: &Path) -> Result<Host, MachineError> {
+        let tree = Tree::new(root);
+        let (numbers, offline) = online(&tree)?;
+        let holes = has_holes(&numbers);
+        let mut draft = read(&tree, &numbers)?;
+        draft.description = description(&tree, &numbers, &offline);
+        draft.sources = vec![format!("sysfs below {}", root.display())];
+        if holes {
+            draft.sources.push(renumbered(&numbers));
+        }
+        if !offline.is_empty() {
+            scale_capacities(&mut draft);
+        }
+        if holes {
+            draft.renumber(&numbers);
+        }
+        let machine = draft.check().map_err(|error| match error {
+            // The check knows the new numbers only.
+            MachineError::Invalid(mut problem) if holes => {
+                problem.reason = format!("{} ({})", problem.reason, renumbered(&numbers));
+                MachineError::Invalid(problem)
+            }
+            error => error,
+        })?;
+        Ok(Host {
+            machine,
+            numbers,
+            offline,
+            origin: tree.origin,
+        })
+    }
+
+    /// Returns the host that has all CPUs of `machine` online, under its numbers.
+    pub fn of(machine: Machine) -> Host {
+        Host {
+            numbers: (0..machine.cpus.len() as u32).collect(),
+            offline: Vec::new(),
+            origin: machine.name.clone(),
+            machine,
+        }
+    }
+
+    /// Returns the machine if its CPUs have the kernel's numbers.
+    ///
+    /// # Errors
+    /// Returns [`MachineError::Invalid`] when an offline CPU leaves a hole in the kernel's numbers.
+    pub fn with_kernel_numbers(self) -> Result<Machine, MachineError> {
+        let hole = (0..).zip(&self.numbers).find(|(index, cpu)| index != *cpu);
+        let Some((hole, _)) = hole else {
+            return Ok(self.machine);
+        };
+        Err(Place::key("sys/devices/system/cpu/online").problem(
+            &self.origin,
+            format!(
+                "a hole in the numbering: CPU {hole} is not online, yet {} is (online: {})",
+                self.numbers.last().copied().unwrap_or(0),
+                cpulist::format(&self.numbers)
+            ),
+            format!("bring it online first: echo 1 > /sys/devices/system/cpu/cpu{hole}/online"),
+        ))
+    }
+}
+
+/// True if a CPU is missing below the highest one.
+fn has_holes(numbers: &[u32]) -> bool {
+    (0..).zip(numbers).any(|(index, &cpu)| index != cpu)
+}
+
+/// The kernel's numbers of the CPUs, in words.
+fn renumbered(numbers: &[u32]) -> String {
+    format!(
+        "CPUs 0-{} are the kernel's {}, in this order",
+        numbers.len() - 1,
+        cpulist::format(numbers)
+    )
+}
+
+/// Reads everything but the words about the machine, under the kernel's numbers.
+fn read(tree: &Tree, online: &[u32]) -> Result<Draft, MachineError> {
+    let mut draft = Draft::new(&tree.origin, "detected");
+    let caches = hardware::caches(tree, online)?;
+    let packages = packages(tree, online)?;
+    let (nodes, distance) = nodes(tree, online)?;
     draft.cores = siblings(
-        &tree,
-        &online,
+        tree,
+        online,
         ["core_cpus_list", "thread_siblings_list"],
         |_| Ok(true),
     )?;
-    draft.llcs = llcs(&tree, &online, &caches, &packages, &nodes);
-    let clusters = siblings(&tree, &online, ["cluster_cpus_list"; 2], |cpu| {
+    draft.llcs = llcs(tree, online, &caches, &packages, &nodes);
+    let clusters = siblings(tree, online, ["cluster_cpus_list"; 2], |cpu| {
         let id = tree.number(&format!("cpu/cpu{cpu}/topology/cluster_id"))?;
         // The kernel writes -1 for "none", which older kernels print as 65535.
         Ok(!matches!(id, Some(-1 | 65535)))
@@ -55,14 +151,28 @@ pub fn detect(root: &Path) -> Result<Machine, MachineError> {
     draft.packages = packages;
     draft.nodes = nodes;
     draft.distance = distance;
-    draft.capacities = capacities(&tree, &online)?;
+    draft.capacities = capacities(tree, online)?;
     let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
-    let best = best.map_or(0, |(group, _)| group.cpus[0]);
-    draft.hardware = hardware::read(&tree, best, &caches, &draft)?;
-    draft.check()
+    let best = best.map_or(online[0], |(group, _)| group.cpus[0]);
+    draft.hardware = hardware::read(tree, best, &caches, &draft)?;
+    Ok(draft)
 }
 
-/// Returns the CPUs online, which must be `0..n`, and those that are present but offline.
+/// The most capable CPUs may be offline; a machine's most capable CPU has 1024 all the same.
+fn scale_capacities(draft: &mut Draft) {
+    let most = draft.capacities.iter().map(|(_, value)| *value).max();
+    let Some(most @ 1..1024) = most else {
+        return;
+    };
+    for (_, value) in &mut draft.capacities {
+        *value = (*value * 1024 / most).max(1);
+    }
+    draft.sources.push(format!(
+        "the most capable CPU online has {most} of 1024; capacities are scaled to make that 1024"
+    ));
+}
+
+/// Returns the CPUs online, ascending, and those that are present but offline.
 fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
     let directories = tree.numbered("cpu", "cpu");
     if directories.is_empty() {
@@ -85,28 +195,13 @@ fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
         let expected = format!("a machine may have {MAX_CPUS}");
         return Err(tree.problem("cpu/online", reason, expected));
     }
-    let hole = online
-        .iter()
-        .enumerate()
-        .find(|(index, cpu)| *index as u32 != **cpu);
-    if let Some((hole, _)) = hole {
-        return Err(tree.problem(
-            "cpu/online",
-            format!(
-                "a hole in the numbering: CPU {hole} is not online, yet {} is (online: {})",
-                online.last().copied().unwrap_or(0),
-                cpulist::format(&online)
-            ),
-            format!("bring it online first: echo 1 > /sys/devices/system/cpu/cpu{hole}/online"),
-        ));
-    }
     if online.is_empty() {
         return Err(tree.problem("cpu/online", "no CPU is online", ""));
     }
     Ok((online, offline))
 }
 
-fn description(tree: &Tree, cpus: usize, offline: &[u32]) -> String {
+fn description(tree: &Tree, online: &[u32], offline: &[u32]) -> String {
     let info = tree.text_at("proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = info.lines().find(|line| line.starts_with(name))?;
@@ -114,13 +209,26 @@ fn description(tree: &Tree, cpus: usize, offline: &[u32]) -> String {
     };
     let model = field("model name").or_else(|| field("Hardware"));
     let model = model.unwrap_or_else(|| "A machine".to_string());
-    match offline {
-        [] => format!("{model}, {cpus} CPUs, detected"),
-        _ => format!(
-            "{model}, {cpus} CPUs, detected; CPUs {} were offline and are left out",
-            cpulist::format(offline)
-        ),
+    let cpus = online.len();
+    if offline.is_empty() {
+        return format!("{model}, {cpus} CPUs, detected");
     }
+    let smt = tree.text("cpu/smt/control");
+    let why = match smt.as_deref() {
+        Some("off" | "forceoff") => " (SMT is switched off)",
+        _ => "",
+    };
+    let numbers = match has_holes(online) {
+        true => format!(
+            ", and the others, the kernel's {}, are numbered from 0 up",
+            cpulist::format(online)
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{model}, {cpus} CPUs, detected; CPUs {} were offline{why} and are left out{numbers}",
+        cpulist::format(offline)
+    )
 }
 
 /// Returns the groups that each CPU's own list in `topology/` tells, for the CPUs that `counts`

@@ -3,7 +3,7 @@
 //! tree.
 
 use crate::common::{Tree, surveyed};
-use perch_machine::{Machine, detect, library};
+use perch_machine::{Host, Machine, cpulist, detect, library};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -24,15 +24,9 @@ fn bare() -> Tree {
 
 #[test]
 fn this_host_can_be_detected() {
-    // `detect` refuses a host with CPUs offline in the middle, in words; every other host must
-    // work.
-    match detect(Path::new("/")) {
-        Ok(machine) => assert!(!machine.cpus.is_empty()),
-        Err(error) => assert!(
-            error.to_string().contains("hole in the numbering"),
-            "{error}"
-        ),
-    }
+    let host = Host::detect(Path::new("/")).unwrap();
+    assert!(!host.machine.cpus.is_empty());
+    assert_eq!(host.machine.cpus.len(), host.numbers.len());
 }
 
 #[test]
@@ -92,11 +86,88 @@ fn threads_switched_off_at_the_end_are_left_out() {
     );
 }
 
+/// Takes CPUs offline, as the kernel shows it: their folders stay, without topology and caches.
+fn take_offline(tree: &Tree, cpus: &[u32], of: usize) {
+    let online: Vec<u32> = (0..of as u32).filter(|cpu| !cpus.contains(cpu)).collect();
+    tree.write("cpu/online", cpulist::format(&online));
+    tree.write("cpu/present", format!("0-{}", of - 1));
+    for cpu in cpus {
+        tree.remove(&format!("cpu/cpu{cpu}/topology"));
+        tree.remove(&format!("cpu/cpu{cpu}/cache"));
+        tree.write(&format!("cpu/cpu{cpu}/online"), 0);
+    }
+}
+
 #[test]
-fn an_offline_cpu_in_the_middle_is_named() {
+fn an_offline_cpu_in_the_middle_leaves_the_others_their_places() {
+    // Two LLCs of two clusters of two cores with two threads.
+    let whole = Machine::regular("smt", 1, 1, 2, 2, 2, 2).unwrap();
+    let tree = Tree::of(&whole);
+    take_offline(&tree, &[3], 16);
+    let host = Host::detect(tree.root()).unwrap();
+    assert_eq!(host.offline, [3]);
+    assert_eq!(host.numbers[2..5], [2, 4, 5]);
+    let machine = &host.machine;
+    assert_eq!(machine.cpus.len(), 15);
+    assert_eq!(
+        (machine.cores(), machine.clusters(), machine.llcs()),
+        (8, 4, 2)
+    );
+    // The kernel's CPU 2 has lost its sibling; 4 and 5 are still one core.
+    assert_ne!(machine.cpus[1].core, machine.cpus[2].core);
+    assert_eq!(machine.cpus[3].core, machine.cpus[4].core);
+    assert_eq!(machine.cpus, whole.part(&host.numbers).cpus);
+    let said = &machine.description;
+    assert!(
+        said.contains("CPUs 3 were offline and are left out, and the others, the kernel's 0-2,4-15, are numbered from 0 up"),
+        "{said}"
+    );
+    assert_eq!(
+        machine.sources[1],
+        "CPUs 0-14 are the kernel's 0-2,4-15, in this order"
+    );
+    let again = Machine::from_toml_str(&machine.to_toml(), "again").unwrap();
+    assert_eq!(again, *machine);
+}
+
+#[test]
+fn siblings_in_between_that_are_switched_off_leave_one_thread_a_core() {
+    let tree = Tree::of(&Machine::regular("smt", 1, 1, 2, 0, 4, 2).unwrap());
+    take_offline(&tree, &[1, 3, 5, 7, 9, 11, 13, 15], 16);
+    tree.write("cpu/smt/control", "off");
+    let host = Host::detect(tree.root()).unwrap();
+    assert_eq!(host.numbers, [0, 2, 4, 6, 8, 10, 12, 14]);
+    let machine = host.machine;
+    assert!(!machine.has_smt());
+    assert_eq!((machine.cores(), machine.llcs()), (8, 2));
+    assert!(
+        machine
+            .description
+            .contains("offline (SMT is switched off)"),
+        "{}",
+        machine.description
+    );
+}
+
+#[test]
+fn who_needs_the_kernels_numbers_is_told_of_the_hole() {
     let tree = bare();
+    assert!(
+        Host::detect(tree.root())
+            .unwrap()
+            .with_kernel_numbers()
+            .is_ok()
+    );
+    tree.write("cpu/present", "0-5");
+    assert!(
+        Host::detect(tree.root())
+            .unwrap()
+            .with_kernel_numbers()
+            .is_ok()
+    );
     tree.write("cpu/online", "0,2-3");
-    let message = refusal(&tree);
+    let host = Host::detect(tree.root()).unwrap();
+    let message = host.with_kernel_numbers().unwrap_err().to_string();
     assert!(
         message.contains("sys/devices/system/cpu/online"),
         "{message}"
@@ -109,6 +180,62 @@ fn an_offline_cpu_in_the_middle_is_named() {
         message.contains("echo 1 > /sys/devices/system/cpu/cpu1/online"),
         "{message}"
     );
+}
+
+#[test]
+fn the_most_capable_cpus_may_be_offline() {
+    let tree = bare();
+    tree.write("cpu/online", "1-2");
+    tree.write("cpu/present", "0-2");
+    tree.write("cpu/cpu0/cpu_capacity", 1024);
+    tree.write("cpu/cpu1/cpu_capacity", 512);
+    tree.write("cpu/cpu2/cpu_capacity", 256);
+    let machine = detect(tree.root()).unwrap();
+    let capacities: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
+    assert_eq!(capacities, [1024, 512]);
+    assert!(
+        machine.sources[2].contains("online has 512 of 1024"),
+        "{:?}",
+        machine.sources
+    );
+}
+
+#[test]
+fn what_contradicts_itself_beside_a_hole_is_told_with_the_kernels_numbers() {
+    let tree = Tree::of(&Machine::regular("smt", 1, 1, 1, 0, 3, 2).unwrap());
+    take_offline(&tree, &[1], 6);
+    tree.write("cpu/cpu5/topology/core_cpus_list", "3,5");
+    let message = refusal(&tree);
+    assert!(message.contains("is in two cores"), "{message}");
+    assert!(
+        message.contains("CPUs 0-4 are the kernel's 0,2-5"),
+        "{message}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    /// Whichever CPUs are offline, the others are where they were.
+    #[test]
+    fn random_machines_with_holes_are_parts_of_them(seed: u64, max_cpus in 1..24usize, gone: u32) {
+        let whole = Machine::random(seed, max_cpus);
+        let cpus = whole.cpus.len();
+        let gone: Vec<u32> = (0..cpus as u32).filter(|cpu| gone >> cpu & 1 != 0).collect();
+        prop_assume!(gone.len() < cpus);
+        let tree = Tree::of(&whole);
+        take_offline(&tree, &gone, cpus);
+        let host = Host::detect(tree.root()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        prop_assert_eq!(&host.offline, &gone);
+        let expected = surveyed(&whole.part(&host.numbers));
+        let places = |machine: &Machine| -> Vec<_> {
+            let of = |cpu: &perch_machine::Cpu| {
+                (cpu.core, cpu.cluster, cpu.llc, cpu.declared_llc, cpu.node, cpu.package)
+            };
+            machine.cpus.iter().map(of).collect()
+        };
+        prop_assert_eq!(places(&host.machine), places(&expected));
+        prop_assert_eq!(host.machine.node_distance, expected.node_distance);
+    }
 }
 
 #[test]

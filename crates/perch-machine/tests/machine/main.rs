@@ -8,5 +8,6 @@ mod detect;
 mod drawings;
 mod hwloc;
 mod library;
+mod parts;
 mod refusals;
 mod round_trip;

@@ -6,6 +6,7 @@
 //! as the kernel drops degenerate domains (docs/mechanisms/stock.md#balance).
 
 mod build;
+mod spread;
 
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ pub struct Topology {
     /// Node and last-level cache of each CPU, each counted from 0; a CPU that shares no cache has
     /// one of its own here.
     homes: Vec<[u32; 2]>,
+    /// The numbers of the CPUs that are in no domain, ascending.
+    apart: Vec<u32>,
 }
 
 /// One scheduling domain.
@@ -166,9 +169,28 @@ impl Topology {
         Arc::new(build::Builder::new(machine).build())
     }
 
-    /// Number of CPUs.
+    /// Builds the kernel's view of a checked machine whose CPUs have these numbers, ascending, in a
+    /// kernel of `nr_cpus`. A number below that which none of them has is that of a CPU apart (offline
+    /// or isolated): as in the kernel, it has no domain, and is in no set but that of its core, where
+    /// it is alone.
+    ///
+    /// # Panics
+    /// Panics when there are not as many numbers as CPUs, or when one is not below `nr_cpus`.
+    pub fn numbered(machine: &Machine, numbers: &[u32], nr_cpus: usize) -> Arc<Topology> {
+        assert_eq!(numbers.len(), machine.cpus.len(), "a number for each CPU");
+        assert!(numbers.iter().all(|&cpu| (cpu as usize) < nr_cpus));
+        let dense = build::Builder::new(machine).build();
+        Arc::new(dense.spread(numbers, nr_cpus))
+    }
+
+    /// Number of CPUs, those apart included.
     pub fn nr_cpus(&self) -> usize {
         self.places.len()
+    }
+
+    /// True if the CPU is none of the machine's: [`Topology::numbered`].
+    pub fn is_apart(&self, cpu: usize) -> bool {
+        self.apart.binary_search(&(cpu as u32)).is_ok()
     }
 
     /// Highest capacity of a CPU, 1 to 1024.

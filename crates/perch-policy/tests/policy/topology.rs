@@ -333,3 +333,54 @@ proptest! {
         sound(&machines::random(seed, max_cpus));
     }
 }
+
+/// The kernel drops a CPU that is offline or isolated from every domain; so the domains of the others are
+/// those of a machine without it.
+#[test]
+fn numbers_in_between_are_of_cpus_apart() {
+    for seed in 0..40 {
+        let machine = Machine::random(seed, 150);
+        // Every third number, and the last ones, are of nobody.
+        let numbers: Vec<u32> = (0u32..)
+            .filter(|number| number % 3 != 1)
+            .take(machine.cpus.len())
+            .collect();
+        let nr_cpus = *numbers.last().unwrap() as usize + 3;
+        let (dense, sparse) = (
+            Topology::new(&machine),
+            Topology::numbered(&machine, &numbers, nr_cpus),
+        );
+        assert_eq!(sparse.nr_cpus(), nr_cpus);
+        let renamed =
+            |set: SetView| -> Vec<usize> { set.iter().map(|cpu| numbers[cpu] as usize).collect() };
+        let plain = |set: SetView| -> Vec<usize> { set.iter().collect() };
+        for (cpu, &number) in numbers.iter().enumerate() {
+            let number = number as usize;
+            assert!(!sparse.is_apart(number));
+            assert_eq!(sparse.llc(number), dense.llc(cpu));
+            assert_eq!(sparse.node(number), dense.node(cpu));
+            assert_eq!(sparse.capacity(number), dense.capacity(cpu));
+            assert_eq!(
+                plain(sparse.core_span(number)),
+                renamed(dense.core_span(cpu))
+            );
+            let pairs = sparse.domains(number).zip(dense.domains(cpu));
+            assert_eq!(sparse.domains(number).count(), dense.domains(cpu).count());
+            for (one, other) in pairs {
+                assert_eq!(one.level(), other.level());
+                assert_eq!(plain(one.span()), renamed(other.span()));
+                assert_eq!(one.span().weight(), other.span().weight());
+                assert!(one.span().contains(number));
+                for group in 0..other.groups() {
+                    assert_eq!(plain(one.group(group)), renamed(other.group(group)));
+                }
+            }
+        }
+        for number in (0..nr_cpus).filter(|&number| !numbers.contains(&(number as u32))) {
+            assert!(sparse.is_apart(number));
+            assert_eq!(sparse.domains(number).count(), 0);
+            assert_eq!((sparse.llc(number), sparse.asym(number)), (None, None));
+            assert_eq!(plain(sparse.core_span(number)), [number]);
+        }
+    }
+}

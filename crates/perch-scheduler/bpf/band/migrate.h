@@ -245,7 +245,8 @@ PERCH_OUTLINE int take_over(perch_u32 cpu, perch_u32 from, perch_u32 prio)
  */
 PERCH_OUTLINE int pull_band(perch_u32 cpu, perch_u32 prio)
 {
-	perch_u32 from = most_urgent(cpu, prio);
+	/* As the kernel's real-time class: an isolated CPU draws nothing. */
+	perch_u32 from = is_apart(cpu) ? PERCH_NONE : most_urgent(cpu, prio);
 
 	if (from == PERCH_NONE)
 		return 0;

@@ -62,7 +62,7 @@ static __attribute__((noinline)) bool goes_behind(const struct task_struct *p, p
 		return false;
 	rq = cpu_rq(this_cpu);
 	if (!rq || rq->nr_running != 1 || !current->pid || !may_run(p, this_cpu) ||
-	    follow_draws(p, m))
+	    is_apart(this_cpu) || follow_draws(p, m))
 		return false;
 	if (m->recent_cpu != prev_cpu)
 		m->recent_cpu = prev_cpu;

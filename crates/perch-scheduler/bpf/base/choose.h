@@ -124,7 +124,7 @@ static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s3
 	m = memory_of(wakee.id);
 	if (!waker.id || mine->pid != waker.id || m->pid != wakee.id || follow_draws(p, m))
 		return PERCH_BY_NOTHING;
-	if (p->nr_cpus_allowed < config()->topology.nr_cpus)
+	if (p->nr_cpus_allowed < config()->nr_possible)
 		host.allowed_at = (perch_u64)p->cpus_ptr;
 	wake.now_ns = coarse_now;
 	wake.flags = wake_flags_of(wake_flags, &waker);
@@ -186,7 +186,8 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	look_at_waker(&q->waker, current);
 	look_at_wakee(&q->wakee, p);
 	q->host.allowed_at = 0;
-	if (q->wakee.nr_allowed < config()->topology.nr_cpus)
+	/* Not the topology's number: the mask may have CPUs that are offline. */
+	if (q->wakee.nr_allowed < config()->nr_possible)
 		q->host.allowed_at = (perch_u64)p->cpus_ptr;
 	q->wake.now_ns = coarse_now;
 	q->wake.this_cpu = this_cpu;

@@ -223,6 +223,12 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 #define PERCH_ASKS_FIRST
 #include "../../../../policy/include/perch/select.h"
 
+/* True for a CPU without a domain: it is offline or isolated, or the only one. */
+static inline bool is_apart(perch_u32 cpu)
+{
+	return perch_host_domain(0, cpu, 0) == PERCH_NONE;
+}
+
 /* The CPU begins to idle, or goes on. */
 static inline void idles(perch_u32 cpu)
 {

@@ -46,7 +46,7 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	 * elsewhere (the task's affinity changed on the way). A kick makes it look
 	 * for work, find none and mark itself.
 	 */
-	if (rq && !nr && rq->curr == rq->idle && !is_idle(cpu)) {
+	if (rq && rq->online && !nr && rq->curr == rq->idle && !is_idle(cpu)) {
 		if (c->unused_claims++) {
 			scx_bpf_kick_cpu(cpu, 0);
 			count(cpu, PERCH_EV_REVIVED);
@@ -163,8 +163,14 @@ static __attribute__((noinline)) void update_llcs(bool some_idle)
 
 static __attribute__((noinline)) void level_machine(void)
 {
-	perch_u32 widest = widest_set(0);
+	perch_u32 widest = PERCH_NONE, cpu;
 
+	/* CPU 0 may be apart; the first that is not has the whole machine around it. */
+	for (cpu = another_zero(); cpu < config()->topology.nr_cpus && can_loop; cpu++) {
+		widest = widest_set(cpu);
+		if (widest != PERCH_NONE)
+			break;
+	}
 	if (widest != PERCH_NONE)
 		level_queues(widest);
 }
@@ -198,7 +204,7 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 	perch_turns++;
 	follow_turn(now);
 	for (cpu = 0; cpu < c->topology.nr_cpus && can_loop; cpu++)
-		if (!update_cpu(cpu, elapsed))
+		if (!update_cpu(cpu, elapsed) && !is_apart(cpu))
 			some_idle = true;
 	update_llcs(some_idle);
 	level_machine();

@@ -10,10 +10,11 @@ use crate::intent::Intent;
 use crate::kernel::Kernel;
 use crate::program::Abilities;
 use crate::settings::{Chosen, Settings, SettingsError};
+use crate::site::{Site, SiteError};
 
 /// What `perch run` would load on a machine.
 pub struct Load {
-    /// The machine as perch sees it.
+    /// The machine: every CPU that is online.
     pub machine: Machine,
     /// The mechanisms' modes.
     pub modes: Modes,
@@ -49,10 +50,17 @@ pub(super) fn look(
     settings: &Settings,
     abilities: Abilities,
 ) -> Result<Load, MachineError> {
-    let machine = perch_machine::detect(root)?;
-    let intent = Intent::new(kernel, &machine, settings);
+    let mut site = match Site::look(root, None) {
+        Ok(site) => site,
+        Err(SiteError::Unknown(error)) => return Err(error),
+        Err(SiteError::Other { .. }) => unreachable!("no description is given"),
+    };
+    let split = site.split_llcs(settings.tuning().split_llc);
+    let intent = Intent::new(kernel, &site, settings);
     let choices = settings.choices(&intent.topology).collect();
-    let plan = intent.plan();
+    let plan = split
+        .map_err(SettingsError::Split)
+        .and_then(|()| intent.plan());
     let left_out = plan.as_ref().map(|plan| plan.left_out(abilities));
     let Intent { modes, notes, .. } = intent;
     Ok(Load {
@@ -61,6 +69,6 @@ pub(super) fn look(
         notes,
         left_out: left_out.unwrap_or_default(),
         memory: plan.map(|plan| plan.image().len() as u64),
-        machine,
+        machine: site.whole,
     })
 }

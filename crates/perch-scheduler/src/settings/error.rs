@@ -66,6 +66,9 @@ pub enum SettingsError {
         /// The most memory that they may take, MiB.
         most_mib: usize,
     },
+    /// A last-level cache has fewer cores than it should have parts.
+    #[error("split_llc: {0}")]
+    Split(#[source] perch_machine::SplitError),
     /// The machine that is to be believed in cannot be this one.
     #[error("{name} is not this machine: {source}")]
     OtherMachine {

@@ -180,6 +180,10 @@ settings! {
     band_period_ms: Millis = Millis(100), range(10, 1_000), Band;
     "period of which band_percent is a part"
 
+    split_llc: u64 = 1, range(1, 64), Nothing;
+    "see each last-level cache as so many, of whole cores, to try out how perch places tasks where \
+     there are several"
+
     detail: bool = false, SWITCH, Clusters;
     "also count wake-ups that had an idle CPU in the target's cluster, at some cost for each"
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perch_machine::{Machine, cpulist};
+use perch_machine::{Host, Machine, cpulist};
 use perch_policy::{Memory, OutOfMemory};
 
 use super::memory::{Slabs, node_of};
@@ -30,7 +30,8 @@ impl Places {
     /// # Errors
     /// When the machine cannot be detected, or has fewer cores than `--nodes` asks nodes for.
     pub fn here(nodes: Option<usize>) -> Result<Places, Failure> {
-        let mut machine = perch_machine::detect(Path::new("/"))?;
+        // Threads are bound to CPUs by the kernel's numbers.
+        let mut machine = Host::detect(Path::new("/"))?.with_kernel_numbers()?;
         let words = machine.description.split_once(", ");
         let name = words.map_or(machine.name.as_str(), |(name, _)| name);
         let (name, real_nodes) = (name.to_string(), machine.nodes());

@@ -415,11 +415,11 @@ fn isolated(found: &Diagnosis) -> Check {
         return check(NAME, Mark::Ok, "no CPU is isolated");
     }
     let words = format!(
-        "{}; perch moves tasks between the isolated CPUs that they may use, and its slices take a tick",
+        "{}; perch, as the kernel, puts no task on an isolated CPU that is not bound to such CPUs, and \
+         moves none between them; its slices take a tick",
         kinds.join("; ")
     );
-    let to_do =
-        "let each task there use one CPU alone (taskset); leave perch where a tick does harm";
+    let to_do = "bind each task there to one CPU (taskset); leave perch where a tick does harm";
     check(NAME, Mark::Note, words).advise(to_do)
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use perch_machine::{Distance, Machine};
+use perch_machine::{Distance, Host, Machine};
 use perch_report::{Align, Grid, figure};
 use perch_scheduler::waits::{Cause, Counted, Scope, Wait, Watch};
 use serde::{Deserialize, Serialize};
@@ -207,7 +207,8 @@ impl Watching {
     /// When the kernel takes none, or does not tell its machine's shape.
     pub fn begin() -> Result<Watching, Failure> {
         Ok(Watching {
-            machine: perch_machine::detect("/".as_ref())?,
+            // The counts are by the kernel's numbers.
+            machine: Host::detect("/".as_ref())?.with_kernel_numbers()?,
             watch: Watch::begin(Scope::Descendants)?,
         })
     }

@@ -53,6 +53,33 @@ fn cpus_go_and_come() {
 }
 
 #[test]
+fn a_cpu_that_is_missing_at_the_start_comes() {
+    let lab = Lab::boot("7.2", 8);
+    lab.text("echo 0 > /sys/devices/system/cpu/cpu3/online");
+    let perch = lab.load("");
+    assert_eq!(perch.report().about.cpus, 7);
+    let said = perch.said();
+    assert!(
+        said.contains("CPU 3 is offline: perch puts no task there"),
+        "{said}"
+    );
+    let running = churn(&lab);
+    lab.text(AMID);
+    perch.is_well();
+    lab.text("echo 1 > /sys/devices/system/cpu/cpu3/online");
+    perch.says_often("Ctrl-C unloads", 2);
+    perch.is_well();
+    let report = perch.report();
+    assert_eq!((report.about.cpus, report.restarts), (8, 1));
+    let said = perch.said();
+    assert_eq!(said.matches("is offline").count(), 1, "{said}");
+    // Tasks run there again.
+    lab.text("taskset 8 true; sleep 0.5");
+    finish(&lab, running);
+    perch.unload();
+}
+
+#[test]
 fn tasks_are_chased_around_and_born_by_the_hundred() {
     let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
