@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perch_policy::Reason;
 
-use crate::interface::{Cpu, Event};
+use crate::interface::{self, Cpu, Event, WAIT_BUCKETS, WaitReason};
 
 /// Sums over all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,19 @@ pub struct Totals {
     pub events: Vec<u64>,
     /// By [`Reason`].
     pub reasons: Vec<u64>,
+    /// By [`WaitReason`]; empty where waits are not counted.
+    pub waits: Vec<Waits>,
     /// The counters of the CPUs that are overloaded now.
     pub overload: Overload,
+}
+
+/// Waits for a CPU that ended, of one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Their sum, nanoseconds.
+    pub sum_ns: u64,
+    /// Bucket `b` has those of at most 2^b µs that are in none before it; the last, all longer ones.
+    pub buckets: [u64; WAIT_BUCKETS],
 }
 
 /// CPUs with a waiting task of the real-time band that may run elsewhere, now.
@@ -39,6 +50,7 @@ impl Default for Totals {
             busy_ns: 0,
             events: vec![0; Event::ALL.len()],
             reasons: vec![0; Reason::ALL.len()],
+            waits: Vec::new(),
             overload: Overload::default(),
         }
     }
@@ -53,6 +65,14 @@ impl Totals {
         }
         for (sum, count) in self.reasons.iter_mut().zip(&other.reasons) {
             *sum = sum.wrapping_add(*count);
+        }
+        let waits = self.waits.len().max(other.waits.len());
+        self.waits.resize_with(waits, Waits::default);
+        for (sum, waits) in self.waits.iter_mut().zip(&other.waits) {
+            sum.sum_ns = sum.sum_ns.wrapping_add(waits.sum_ns);
+            for (sum, count) in sum.buckets.iter_mut().zip(&waits.buckets) {
+                *sum = sum.wrapping_add(*count);
+            }
         }
         self.overload = other.overload;
     }
@@ -72,6 +92,8 @@ pub struct Places {
     pub cpus: usize,
     /// CPUs that are counted.
     pub nr_cpus: usize,
+    /// The first of as many [`interface::Waits`], where waits are counted.
+    pub waits: Option<usize>,
     /// Words of the mask of overloaded CPUs.
     pub overloaded: Vec<usize>,
     /// Counters of these.
@@ -109,6 +131,9 @@ impl Counters {
                 add(sum, offset_of!(Cpu, reasons) + 8 * index);
             }
         }
+        if let Some(at) = self.places.waits {
+            totals.waits = self.waits(at);
+        }
         let marked = self.places.overloaded.iter();
         let marked = marked.map(|&at| u64::from(self.word(at).count_ones()));
         // The lower half is the count.
@@ -120,16 +145,43 @@ impl Counters {
         };
         totals
     }
+
+    /// The waits of all CPUs, of which the first CPU's are at a place.
+    fn waits(&self, first: usize) -> Vec<Waits> {
+        let mut sums = vec![Waits::default(); WaitReason::ALL.len()];
+        for number in 0..self.places.nr_cpus {
+            let at = first + number * size_of::<interface::Waits>();
+            for (reason, sum) in sums.iter_mut().enumerate() {
+                let ns = at + offset_of!(interface::Waits, sums_ns) + 8 * reason;
+                let counts = at + offset_of!(interface::Waits, counts) + 8 * WAIT_BUCKETS * reason;
+                sum.sum_ns = sum.sum_ns.wrapping_add(self.word(ns));
+                for (bucket, count) in sum.buckets.iter_mut().enumerate() {
+                    *count = count.wrapping_add(self.word(counts + 8 * bucket));
+                }
+            }
+        }
+        sums
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arena::idle_cpu;
+    use bytemuck::Zeroable;
 
     #[test]
     fn counters_are_summed_over_cpus() {
+        #[repr(C)]
+        struct Arena {
+            cpus: [Cpu; 3],
+            waits: [interface::Waits; 3],
+        }
         let mut cpus = [idle_cpu(); 3];
+        let mut arena = Box::new(Arena {
+            cpus,
+            waits: [interface::Waits::zeroed(); 3],
+        });
         for (number, cpu) in cpus.iter_mut().enumerate() {
             cpu.busy_ns = 10;
             cpu.events[Event::Direct as usize] = number as u64;
@@ -143,19 +195,35 @@ mod tests {
         let places = Places {
             cpus: 0,
             nr_cpus: 3,
+            waits: Some(size_of_val(&arena.cpus)),
             overloaded: vec![third + offset_of!(Cpu, clock)],
             overload: vec![
                 third + offset_of!(Cpu, curr_vtime),
                 third + offset_of!(Cpu, exec_start),
             ],
         };
-        // SAFETY: three of them, which outlive the counters.
-        let counters = unsafe { Counters::new(NonNull::from(&mut cpus).cast(), places) };
+        arena.cpus = cpus;
+        let moved = WaitReason::Moved as usize;
+        for (number, waits) in arena.waits.iter_mut().enumerate() {
+            waits.counts[moved][WAIT_BUCKETS - 1] = number as u64;
+            waits.sums_ns[moved] = 7;
+        }
+        // SAFETY: three of each, which outlive the counters.
+        let counters = unsafe { Counters::new(NonNull::from(&mut *arena).cast(), places) };
         let totals = counters.totals();
         assert_eq!(totals.busy_ns, 30);
         assert_eq!(totals.events[Event::Direct as usize], 3);
         assert_eq!(totals.reasons[Reason::TargetIdle as usize], 6);
         let overload = totals.overload;
         assert_eq!((overload.cpus, overload.sum, overload.lowest), (3, 1, -1));
+        let waits = totals.waits[moved];
+        assert_eq!((waits.sum_ns, waits.buckets[WAIT_BUCKETS - 1]), (21, 3));
+        assert_eq!(totals.waits[WaitReason::Idle as usize], Waits::default());
+        // Those of a program before it, which counted no waits, and of one that did.
+        let mut sum = Totals::default();
+        sum.add(&totals);
+        sum.add(&Totals::default());
+        sum.add(&totals);
+        assert_eq!(sum.waits[moved].sum_ns, 42);
     }
 }

@@ -57,6 +57,11 @@ pub(super) fn meta() -> Value {
         "dict": { "key": "string", "datum": { "struct": "Decisions" } },
     });
     field("reasons", reasons);
+    let waits = json!({
+        "desc": "Waits for a CPU by their reason; empty unless they are counted",
+        "dict": { "key": "string", "datum": { "struct": "Waits" } },
+    });
+    field("waits", waits);
     json!({
         "Report": {
             "name": "Report",
@@ -70,6 +75,19 @@ pub(super) fn meta() -> Value {
             "desc": "Decisions of one reason",
             "user": { "_om_prefix": "perch_", "_om_label": "reason" },
             "fields": { "wakeups": number("Decisions of the policy for this reason") },
+        },
+        "Waits": {
+            "name": "Waits",
+            "desc": "Waits for a CPU of one reason",
+            "user": { "_om_prefix": "perch_waits_", "_om_label": "reason" },
+            "fields": {
+                "count": number("Waits that ended"),
+                "sum_ns": number("Their sum, nanoseconds"),
+                "buckets": {
+                    "array": "u64",
+                    "desc": "Waits of at most 2^b us that are in no bucket before; the last: longer",
+                },
+            },
         },
     })
 }

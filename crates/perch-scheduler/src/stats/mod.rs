@@ -8,6 +8,7 @@ mod listener;
 mod meta;
 mod openmetrics;
 mod server;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +20,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{Counters, Totals};
-use crate::interface::Event;
+use crate::interface::{Event, WaitReason};
 
 pub use client::{Client, StatisticsError};
 pub use listener::Listener;
 pub use openmetrics::{openmetrics, prometheus};
 pub use server::Server;
+pub use waits::Waits;
 
 /// Where the tools of sched_ext look for the loaded scheduler's statistics.
 pub const SOCKET: &str = "/var/run/scx/root/stats";
@@ -97,6 +99,9 @@ pub struct Report {
     pub about: About,
     /// Decisions by [`Reason::name`]; those that never decided included.
     pub reasons: BTreeMap<String, Decisions>,
+    /// Waits for a CPU by [`WaitReason::name`]; empty where the key `waits` is false.
+    #[serde(default)]
+    pub waits: BTreeMap<String, Waits>,
     /// Events by [`Event::name`].
     #[serde(flatten)]
     pub events: BTreeMap<String, u64>,
@@ -125,6 +130,11 @@ impl Report {
         for (name, reason) in &mut out.reasons {
             let before = earlier.reasons.get(name).map_or(0, |reason| reason.wakeups);
             reason.wakeups = reason.wakeups.saturating_sub(before);
+        }
+        for (name, waits) in &mut out.waits {
+            if let Some(before) = earlier.waits.get(name) {
+                *waits = waits.since(before);
+            }
         }
         for (name, count) in &mut out.events {
             *count = count.saturating_sub(earlier.events.get(name).copied().unwrap_or(0));
@@ -215,6 +225,11 @@ impl Source {
                 .zip(&totals.reasons)
                 .map(|(reason, &wakeups)| (reason.name().to_string(), Decisions { wakeups }))
                 .collect(),
+            waits: WaitReason::ALL
+                .iter()
+                .zip(&totals.waits)
+                .map(|(reason, waits)| (reason.name().to_string(), waits.into()))
+                .collect(),
             events: Event::ALL
                 .iter()
                 .zip(&totals.events)
@@ -227,6 +242,7 @@ impl Source {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::counters;
 
     /// A report with a few numbers in it.
     pub(crate) fn sample() -> Report {
@@ -237,6 +253,9 @@ pub(crate) mod tests {
             state.past.reasons[Reason::TargetIdle as usize] = 30;
             state.past.reasons[Reason::ClusterScan as usize] = 70;
             state.past.events[Event::Direct as usize] = 90;
+            state.past.waits = vec![counters::Waits::default(); WaitReason::ALL.len()];
+            state.past.waits[WaitReason::Queued as usize].buckets[3] = 5;
+            state.past.waits[WaitReason::Queued as usize].sum_ns = 30_000;
             state.about = About {
                 machine: "A \"quoted\" CPU".to_string(),
                 kernel: "7.2.12".to_string(),
@@ -258,6 +277,10 @@ pub(crate) mod tests {
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
         assert_eq!(report.wakeups(), 100);
+        assert_eq!(
+            (report.waits["queued"].count, report.waits["idle"].count),
+            (5, 0)
+        );
     }
 
     #[test]
