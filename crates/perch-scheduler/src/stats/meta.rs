@@ -62,6 +62,11 @@ pub(super) fn meta() -> Value {
         "dict": { "key": "string", "datum": { "struct": "Waits" } },
     });
     field("waits", waits);
+    let llcs = json!({
+        "desc": "Last-level caches by number",
+        "dict": { "key": "string", "datum": { "struct": "Cache" } },
+    });
+    field("llcs", llcs);
     json!({
         "Report": {
             "name": "Report",
@@ -75,6 +80,17 @@ pub(super) fn meta() -> Value {
             "desc": "Decisions of one reason",
             "user": { "_om_prefix": "perch_", "_om_label": "reason" },
             "fields": { "wakeups": number("Decisions of the policy for this reason") },
+        },
+        "Cache": {
+            "name": "Cache",
+            "desc": "The CPUs that share a last-level cache",
+            "user": { "_om_prefix": "perch_llc_", "_om_label": "llc" },
+            "fields": {
+                "node": number("Their NUMA node"),
+                "cpus": number("How many they are"),
+                "busy_ns": number("Nanoseconds that tasks ran there"),
+                "runnable": number("Tasks that ran or waited there at the last look"),
+            },
         },
         "Waits": {
             "name": "Waits",

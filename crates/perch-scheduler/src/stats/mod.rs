@@ -19,7 +19,7 @@ use perch_policy::{Modes, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{Counters, Totals};
+use crate::counters::{self, Counters, Totals};
 use crate::interface::{Event, WaitReason};
 
 pub use client::{Client, StatisticsError};
@@ -73,6 +73,30 @@ pub struct Decisions {
     pub wakeups: u64,
 }
 
+/// The CPUs that share a last-level cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cache {
+    /// Their NUMA node.
+    pub node: u64,
+    /// How many they are.
+    pub cpus: u64,
+    /// Time that tasks ran on them, nanoseconds.
+    pub busy_ns: u64,
+    /// Tasks that ran or waited there when the scheduler last looked, milliseconds ago.
+    pub runnable: u64,
+}
+
+impl From<&counters::Llc> for Cache {
+    fn from(counted: &counters::Llc) -> Cache {
+        Cache {
+            node: counted.node,
+            cpus: counted.cpus,
+            busy_ns: counted.busy_ns,
+            runnable: counted.runnable,
+        }
+    }
+}
+
 /// The work of a scheduler since it was loaded, reloads included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
@@ -102,6 +126,9 @@ pub struct Report {
     /// Waits for a CPU by [`WaitReason::name`]; empty where the key `waits` is false.
     #[serde(default)]
     pub waits: BTreeMap<String, Waits>,
+    /// Last-level caches by number; empty where CPUs share none.
+    #[serde(default)]
+    pub llcs: BTreeMap<String, Cache>,
     /// Events by [`Event::name`].
     #[serde(flatten)]
     pub events: BTreeMap<String, u64>,
@@ -130,6 +157,10 @@ impl Report {
         for (name, reason) in &mut out.reasons {
             let before = earlier.reasons.get(name).map_or(0, |reason| reason.wakeups);
             reason.wakeups = reason.wakeups.saturating_sub(before);
+        }
+        for (number, llc) in &mut out.llcs {
+            let before = earlier.llcs.get(number).map_or(0, |llc| llc.busy_ns);
+            llc.busy_ns = llc.busy_ns.saturating_sub(before);
         }
         for (name, waits) in &mut out.waits {
             if let Some(before) = earlier.waits.get(name) {
@@ -230,6 +261,12 @@ impl Source {
                 .zip(&totals.waits)
                 .map(|(reason, waits)| (reason.name().to_string(), waits.into()))
                 .collect(),
+            llcs: totals
+                .llcs
+                .iter()
+                .enumerate()
+                .map(|(number, llc)| (number.to_string(), llc.into()))
+                .collect(),
             events: Event::ALL
                 .iter()
                 .zip(&totals.events)
@@ -242,7 +279,6 @@ impl Source {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::counters;
 
     /// A report with a few numbers in it.
     pub(crate) fn sample() -> Report {
