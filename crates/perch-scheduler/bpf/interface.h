@@ -260,6 +260,40 @@ struct perch_memory {
 	perch_u64 llc_since_ns; /* when the task came to `llc`, scx_bpf_now() */
 };
 
+/*
+ * The reasons by which waits are told apart: what happened to the task when it
+ * became runnable, or while it waited. New ones are appended, because perch stats
+ * names them by number.
+ */
+enum perch_wait_reason {
+	PERCH_WAIT_IDLE = 0,  /* it woke and was put straight on an idle CPU */
+	PERCH_WAIT_QUEUED,    /* it woke and was queued behind others */
+	PERCH_WAIT_BEHIND,    /* it woke and went behind its waker (base/behind.h) */
+	PERCH_WAIT_FORKED,    /* it had never run */
+	PERCH_WAIT_PREEMPTED, /* its slice ended, or another task took its CPU */
+	PERCH_WAIT_MOVED,     /* it ran on another CPU than the one that it was to run on */
+	PERCH_WAIT_LIMITED,   /* cpu.max held it back */
+	PERCH_WAIT_BAND,      /* it is of the real-time band, however it came to wait */
+	PERCH_NR_WAITS,
+};
+
+/* Bucket b counts the waits of at most 2^b us that are in none before it; the last, all longer ones. */
+#define PERCH_WAIT_BUCKETS 26u
+
+/* A task's wait, found by the lower bits of its pid, as its memory is. */
+struct perch_wait {
+	perch_u64 since_ns; /* when it began, scx_bpf_now(); 0: the task does not wait */
+	perch_u32 pid;
+	perch_u16 reason; /* enum perch_wait_reason */
+	perch_u16 cpu;	  /* where the task is to run */
+};
+
+/* The waits that ended on one CPU. */
+struct perch_waits {
+	perch_u64 counts[PERCH_NR_WAITS][PERCH_WAIT_BUCKETS];
+	perch_u64 sums_ns[PERCH_NR_WAITS];
+};
+
 /* Written by the loader, read-only for the program. Times are in ns. */
 struct perch_config {
 	struct perch_policy policy;
@@ -311,6 +345,11 @@ struct perch_config {
 	perch_u32 credits;    /* mechanism steer is on, and a wakee in an empty queue is credited */
 	perch_u32 parts;      /* cores have threads, and busy siblings are parted */
 	perch_u32 idle_shift; /* 0 to 6 */
+	/* How long tasks wait. Unless it is counted, there is no memory for it. */
+	struct perch_wait PERCH_AS *task_waits; /* as many as memories */
+	struct perch_waits PERCH_AS *waits;	/* one per CPU */
+	perch_u32 counts_waits;
+	perch_u32 pad;
 };
 
 /* The reason why the kernel unloaded the program; written once, by ops.exit. */

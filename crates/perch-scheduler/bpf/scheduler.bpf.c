@@ -113,6 +113,7 @@ void BPF_PROG(perch_enable, struct task_struct *p)
 {
 	use_arena();
 	memory_of(p->pid)->pid = 0;
+	follow_enable(p);
 	set_vtime(p, clamp_lag(virtual_ns(slice_for(1), p->scx.weight), 0));
 }
 

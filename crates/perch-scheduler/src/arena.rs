@@ -16,7 +16,7 @@ use crate::band::Band;
 use crate::counters::Places;
 use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Idle, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy,
-    Process, Seat, Slot,
+    Process, Seat, Slot, Wait, Waits,
 };
 use crate::program::Abilities;
 use crate::settings::{Settings, SettingsError, Tuning};
@@ -35,8 +35,7 @@ const OPS_ENQ_LAST: u64 = 1 << 1;
 const OPS_SWITCH_PARTIAL: u64 = 1 << 3;
 
 /// The callbacks that are for task groups alone.
-const GROUP_MEMBERS: [&str; 7] = [
-    "runnable",
+const GROUP_MEMBERS: [&str; 6] = [
     "quiescent",
     "cgroup_init",
     "cgroup_exit",
@@ -44,6 +43,9 @@ const GROUP_MEMBERS: [&str; 7] = [
     "cgroup_set_weight",
     LIMITS,
 ];
+
+/// The callback for a task that becomes runnable: for task groups and for waits.
+const RUNNABLE: &str = "runnable";
 
 /// The callback by which a kernel tells of `cpu.max`.
 pub(crate) const LIMITS: &str = "cgroup_set_bandwidth";
@@ -274,6 +276,12 @@ impl Plan {
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = Array::<Memory>::reserve(&mut image, nr_memories);
+        let (counted, waiting_tasks) = match tuning.waits {
+            true => (possible, nr_memories),
+            false => (0, 0),
+        };
+        let waits = Array::<Waits>::reserve(&mut image, counted);
+        let task_waits = Array::<Wait>::reserve(&mut image, waiting_tasks);
         let rules = Array::<interface::Band>::reserve(&mut image, bands.len());
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
         let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
@@ -333,10 +341,15 @@ impl Plan {
             credits: (steers && groups.len() > 0).into(),
             parts: parts.into(),
             idle_shift,
+            task_waits: task_waits.at(),
+            waits: waits.at(),
+            counts_waits: tuning.waits.into(),
+            pad: 0,
         };
         let places = Places {
             cpus: cpus.offset(0),
             nr_cpus,
+            waits: tuning.waits.then(|| waits.offset(0)),
             overloaded: overload.mark_places(),
             overload: overload.counter_places(),
         };
@@ -397,6 +410,9 @@ impl Plan {
         let groups = self.config.nr_groups > 0;
         if !groups {
             members.extend(GROUP_MEMBERS);
+            if self.config.counts_waits == 0 {
+                members.push(RUNNABLE);
+            }
         } else if !kernel.limits {
             members.push(LIMITS);
         }

@@ -3,11 +3,11 @@
 
 use std::mem::offset_of;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use perch_policy::Reason;
 
-use crate::interface::{Cpu, Event};
+use crate::interface::{self, Cpu, Event, NONE, WAIT_BUCKETS, WaitReason};
 
 /// Sums over all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,34 @@ pub struct Totals {
     pub events: Vec<u64>,
     /// By [`Reason`].
     pub reasons: Vec<u64>,
+    /// By [`WaitReason`]; empty where waits are not counted.
+    pub waits: Vec<Waits>,
+    /// By number of the last-level cache.
+    pub llcs: Vec<Llc>,
     /// The counters of the CPUs that are overloaded now.
     pub overload: Overload,
+}
+
+/// Waits for a CPU that ended, of one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Their sum, nanoseconds.
+    pub sum_ns: u64,
+    /// Bucket `b` has those of at most 2^b µs that are in none before it; the last, all longer ones.
+    pub buckets: [u64; WAIT_BUCKETS],
+}
+
+/// The CPUs of a last-level cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Llc {
+    /// Their node; of several, that of the last.
+    pub node: u64,
+    /// How many they are.
+    pub cpus: u64,
+    /// Time that tasks ran there, nanoseconds.
+    pub busy_ns: u64,
+    /// Tasks that ran or waited there at the last turn of the scheduler's timer.
+    pub runnable: u64,
 }
 
 /// CPUs with a waiting task of the real-time band that may run elsewhere, now.
@@ -39,13 +65,15 @@ impl Default for Totals {
             busy_ns: 0,
             events: vec![0; Event::ALL.len()],
             reasons: vec![0; Reason::ALL.len()],
+            waits: Vec::new(),
+            llcs: Vec::new(),
             overload: Overload::default(),
         }
     }
 }
 
 impl Totals {
-    /// Adds what `other` counted; the overloaded CPUs are its alone.
+    /// Adds what `other` counted; what is not a sum over time is its alone.
     pub fn add(&mut self, other: &Totals) {
         self.busy_ns = self.busy_ns.wrapping_add(other.busy_ns);
         for (sum, count) in self.events.iter_mut().zip(&other.events) {
@@ -54,7 +82,37 @@ impl Totals {
         for (sum, count) in self.reasons.iter_mut().zip(&other.reasons) {
             *sum = sum.wrapping_add(*count);
         }
+        let waits = self.waits.len().max(other.waits.len());
+        self.waits.resize_with(waits, Waits::default);
+        for (sum, waits) in self.waits.iter_mut().zip(&other.waits) {
+            sum.sum_ns = sum.sum_ns.wrapping_add(waits.sum_ns);
+            for (sum, count) in sum.buckets.iter_mut().zip(&waits.buckets) {
+                *sum = sum.wrapping_add(*count);
+            }
+        }
+        let was = std::mem::replace(&mut self.llcs, other.llcs.clone());
+        for (llc, was) in self.llcs.iter_mut().zip(&was) {
+            llc.busy_ns = llc.busy_ns.wrapping_add(was.busy_ns);
+        }
         self.overload = other.overload;
+    }
+}
+
+impl Totals {
+    /// Adds a CPU to its last-level cache, which may be none.
+    fn count_llc(&mut self, number: u32, cpu: Llc) {
+        if number == NONE {
+            return;
+        }
+        let number = number as usize;
+        if self.llcs.len() <= number {
+            self.llcs.resize_with(number + 1, Llc::default);
+        }
+        let llc = &mut self.llcs[number];
+        llc.node = cpu.node;
+        llc.cpus += cpu.cpus;
+        llc.busy_ns = llc.busy_ns.wrapping_add(cpu.busy_ns);
+        llc.runnable += cpu.runnable;
     }
 }
 
@@ -72,6 +130,8 @@ pub struct Places {
     pub cpus: usize,
     /// CPUs that are counted.
     pub nr_cpus: usize,
+    /// The first of as many [`interface::Waits`], where waits are counted.
+    pub waits: Option<usize>,
     /// Words of the mask of overloaded CPUs.
     pub overloaded: Vec<usize>,
     /// Counters of these.
@@ -95,11 +155,26 @@ impl Counters {
         unsafe { AtomicU64::from_ptr(self.arena.as_ptr().add(at).cast()) }.load(Ordering::Relaxed)
     }
 
+    /// The half word at a place.
+    fn half(&self, at: usize) -> u32 {
+        // SAFETY: as in [`Counters::word`].
+        unsafe { AtomicU32::from_ptr(self.arena.as_ptr().add(at).cast()) }.load(Ordering::Relaxed)
+    }
+
     /// The sums now.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for number in 0..self.places.nr_cpus {
             let cpu = self.places.cpus + number * size_of::<Cpu>();
+            totals.count_llc(
+                self.half(cpu + offset_of!(Cpu, llc)),
+                Llc {
+                    node: self.half(cpu + offset_of!(Cpu, node)).into(),
+                    cpus: 1,
+                    busy_ns: self.word(cpu + offset_of!(Cpu, busy_ns)),
+                    runnable: self.half(cpu + offset_of!(Cpu, queued)).into(),
+                },
+            );
             let add = |sum: &mut u64, at: usize| *sum = sum.wrapping_add(self.word(cpu + at));
             add(&mut totals.busy_ns, offset_of!(Cpu, busy_ns));
             for (index, sum) in totals.events.iter_mut().enumerate() {
@@ -108,6 +183,9 @@ impl Counters {
             for (index, sum) in totals.reasons.iter_mut().enumerate() {
                 add(sum, offset_of!(Cpu, reasons) + 8 * index);
             }
+        }
+        if let Some(at) = self.places.waits {
+            totals.waits = self.waits(at);
         }
         let marked = self.places.overloaded.iter();
         let marked = marked.map(|&at| u64::from(self.word(at).count_ones()));
@@ -120,20 +198,49 @@ impl Counters {
         };
         totals
     }
+
+    /// The waits of all CPUs, of which the first CPU's are at a place.
+    fn waits(&self, first: usize) -> Vec<Waits> {
+        let mut sums = vec![Waits::default(); WaitReason::ALL.len()];
+        for number in 0..self.places.nr_cpus {
+            let at = first + number * size_of::<interface::Waits>();
+            for (reason, sum) in sums.iter_mut().enumerate() {
+                let ns = at + offset_of!(interface::Waits, sums_ns) + 8 * reason;
+                let counts = at + offset_of!(interface::Waits, counts) + 8 * WAIT_BUCKETS * reason;
+                sum.sum_ns = sum.sum_ns.wrapping_add(self.word(ns));
+                for (bucket, count) in sum.buckets.iter_mut().enumerate() {
+                    *count = count.wrapping_add(self.word(counts + 8 * bucket));
+                }
+            }
+        }
+        sums
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arena::idle_cpu;
+    use bytemuck::Zeroable;
 
     #[test]
     fn counters_are_summed_over_cpus() {
+        #[repr(C)]
+        struct Arena {
+            cpus: [Cpu; 3],
+            waits: [interface::Waits; 3],
+        }
         let mut cpus = [idle_cpu(); 3];
+        let mut arena = Box::new(Arena {
+            cpus,
+            waits: [interface::Waits::zeroed(); 3],
+        });
         for (number, cpu) in cpus.iter_mut().enumerate() {
             cpu.busy_ns = 10;
             cpu.events[Event::Direct as usize] = number as u64;
             cpu.reasons[Reason::TargetIdle as usize] = 2;
+            cpu.queued = 4;
+            cpu.llc = [1, 1, NONE][number];
         }
         // Words that stand for a mask and two counters, of which one was lowered too often.
         cpus[2].clock = 0b1011;
@@ -143,19 +250,45 @@ mod tests {
         let places = Places {
             cpus: 0,
             nr_cpus: 3,
+            waits: Some(size_of_val(&arena.cpus)),
             overloaded: vec![third + offset_of!(Cpu, clock)],
             overload: vec![
                 third + offset_of!(Cpu, curr_vtime),
                 third + offset_of!(Cpu, exec_start),
             ],
         };
-        // SAFETY: three of them, which outlive the counters.
-        let counters = unsafe { Counters::new(NonNull::from(&mut cpus).cast(), places) };
+        arena.cpus = cpus;
+        let moved = WaitReason::Moved as usize;
+        for (number, waits) in arena.waits.iter_mut().enumerate() {
+            waits.counts[moved][WAIT_BUCKETS - 1] = number as u64;
+            waits.sums_ns[moved] = 7;
+        }
+        // SAFETY: three of each, which outlive the counters.
+        let counters = unsafe { Counters::new(NonNull::from(&mut *arena).cast(), places) };
         let totals = counters.totals();
         assert_eq!(totals.busy_ns, 30);
         assert_eq!(totals.events[Event::Direct as usize], 3);
         assert_eq!(totals.reasons[Reason::TargetIdle as usize], 6);
         let overload = totals.overload;
         assert_eq!((overload.cpus, overload.sum, overload.lowest), (3, 1, -1));
+        let waits = totals.waits[moved];
+        assert_eq!((waits.sum_ns, waits.buckets[WAIT_BUCKETS - 1]), (21, 3));
+        assert_eq!(totals.waits[WaitReason::Idle as usize], Waits::default());
+        let llc = Llc {
+            node: 0,
+            cpus: 2,
+            busy_ns: 20,
+            runnable: 8,
+        };
+        assert_eq!(totals.llcs, [Llc::default(), llc]);
+        // Those of a program before it, which counted no waits, and of one that did.
+        let mut sum = Totals::default();
+        sum.add(&totals);
+        sum.add(&Totals::default());
+        sum.add(&totals);
+        assert_eq!(sum.waits[moved].sum_ns, 42);
+        let mut sum = totals.clone();
+        sum.add(&totals);
+        assert_eq!((sum.llcs[1].busy_ns, sum.llcs[1].runnable), (40, 8));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use perch_scheduler::stats::{Decisions, Report, prometheus};
+use perch_scheduler::stats::{Decisions, Report, Waits, prometheus};
 
 /// The names of metrics in a text: words that begin as perch's do.
 fn named(text: &str) -> BTreeSet<&str> {
@@ -18,6 +18,11 @@ fn alerts_and_dashboard_name_metrics_that_there_are() {
     report
         .reasons
         .insert("target idle".to_string(), Decisions { wakeups: 1 });
+    let waits = Waits {
+        buckets: vec![0, 0],
+        ..Waits::default()
+    };
+    report.waits.insert("queued".to_string(), waits);
     let exposition = prometheus(Some(&report));
     let samples = exposition.lines().filter(|line| !line.starts_with('#'));
     let known: BTreeSet<&str> = samples

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use perch_policy::Reason;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::{
-    About, Client, Decisions, Listener, Report, Server, Source, openmetrics, prometheus,
+    About, Client, Decisions, Listener, Report, Server, Source, Waits, openmetrics, prometheus,
 };
 use serde_json::Value;
 
@@ -193,6 +193,12 @@ fn sample() -> Report {
             .insert(reason.to_string(), Decisions { wakeups });
     }
     report.events.insert("direct".to_string(), 90);
+    let waits = Waits {
+        count: 7,
+        sum_ns: 4_500_000,
+        buckets: vec![1, 0, 4, 2],
+    };
+    report.waits.insert("queued".to_string(), waits);
     report
 }
 
@@ -212,18 +218,29 @@ fn the_older_text_has_the_same_samples() {
         lines.map(str::to_string).collect::<Vec<_>>()
     };
     assert_eq!(samples(&new), samples(&old));
-    let mut family = "";
+    let (mut family, mut of) = ("", "");
     for line in old.lines() {
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         match words[..] {
             ["#", "HELP", name, _] => family = name,
             ["#", "TYPE", name, kind] => {
                 assert_eq!(name, family);
-                assert!(["counter", "gauge"].contains(&kind), "{line}");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
                 assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                of = kind;
             }
             ["#", ..] => panic!("{line}"),
-            _ => assert_eq!(line.split(['{', ' ']).next(), Some(family)),
+            _ => {
+                let name = line
+                    .split(['{', ' '])
+                    .next()
+                    .and_then(|n| n.strip_prefix(family));
+                let ends: &[_] = match of {
+                    "histogram" => &[Some("_sum"), Some("_count"), Some("_bucket")],
+                    _ => &[Some("")],
+                };
+                assert!(ends.contains(&name), "{line}");
+            }
         }
     }
 }

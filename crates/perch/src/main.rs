@@ -35,6 +35,7 @@ mod simulate;
 mod stats;
 mod store;
 mod sweep;
+mod top;
 mod trial;
 mod workload;
 
@@ -87,6 +88,8 @@ enum Command {
     Scx(scx::Command),
     /// Show what a loaded scheduler is doing
     Stats(stats::Arguments),
+    /// Watch a loaded scheduler on a screen: rates, waits and caches, second by second
+    Top(top::Arguments),
     /// Record every wake-up of this kernel, with all that it could see (needs root)
     Record(record::Arguments),
     /// Ask perch's model, or another policy, about the wake-ups of a recording
@@ -164,6 +167,7 @@ fn main() -> ExitCode {
         Command::Trial(arguments) => trial::run(arguments),
         Command::Scx(command) => scx::run(command),
         Command::Stats(arguments) => stats::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
         Command::Record(arguments) => record::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),

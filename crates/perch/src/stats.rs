@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use perch_report::{Align, Grid};
-use perch_scheduler::interface::Event;
-use perch_scheduler::stats::{Client, Listener, Report, SOCKET, openmetrics, prometheus};
+use perch_scheduler::interface::{Event, WaitReason};
+use perch_scheduler::stats::{Client, Listener, Report, SOCKET, Waits, openmetrics, prometheus};
 
 use crate::arguments::{BadValue, duration_ns};
 use crate::output::{Failure, emit, say};
@@ -186,6 +186,10 @@ pub fn summary(report: &Report) -> String {
         }
     }
     out.push_str(&events.text());
+    if !report.waits.is_empty() {
+        out.push('\n');
+        out.push_str(&waits(report));
+    }
     if report.restarts > 0 {
         let times = match report.restarts {
             1 => "once".to_string(),
@@ -196,6 +200,37 @@ pub fn summary(report: &Report) -> String {
         ));
     }
     out
+}
+
+/// How long tasks waited for a CPU, as a table; reasons for which none did are left out.
+fn waits(report: &Report) -> String {
+    let mut grid = Grid::default();
+    grid.column("", "waited, µs", Align::Left);
+    for name in ["count", "mean", "median", "p99", "max"] {
+        grid.column("", name, Align::Right);
+    }
+    for &reason in WaitReason::ALL {
+        let Some(waits) = report.waits.get(reason.name()).filter(|it| it.count > 0) else {
+            continue;
+        };
+        let mut row = vec![
+            reason.name().to_string(),
+            waits.count.to_string(),
+            format!("{:.0}", waits.mean_ns() / 1e3),
+        ];
+        row.extend([0.5, 0.99, 1.0].map(|part| at_most(waits, part)));
+        grid.row(row);
+    }
+    grid.text()
+}
+
+/// The bound, in µs, within which this part of the waits was.
+pub fn at_most(waits: &Waits, part: f64) -> String {
+    match waits.quantile_us(part) {
+        Some(us) if us.is_finite() => format!("≤{us}"),
+        Some(_) => format!(">{}", waits.bound_us(waits.buckets.len().saturating_sub(2))),
+        None => "-".to_string(),
+    }
 }
 
 /// One line on the events in the time that `change` spans.
@@ -272,6 +307,29 @@ mod tests {
         let empty = Report::default();
         assert!(summary(&empty).contains("0 wake-ups in 0.0 s, CPUs - busy"));
         assert!(line(&empty).starts_with("0 wake-ups/s"));
+    }
+
+    #[test]
+    fn waits_are_a_table_of_bounds() {
+        let mut report = report(&[("target idle", 1)]);
+        let some = |buckets: &[u64], sum_ns| Waits {
+            count: buckets.iter().sum(),
+            sum_ns,
+            buckets: buckets.to_vec(),
+        };
+        let counted = [
+            ("idle", some(&[9, 0, 1, 0], 12_000)),
+            ("moved", some(&[0, 0, 0, 1], 9_000_000)),
+            ("band", some(&[0, 0, 0, 0], 0)),
+        ];
+        report.waits = counted
+            .map(|(name, waits)| (name.to_string(), waits))
+            .into();
+        insta::assert_snapshot!(waits(&report), @r"
+        waited, µs  count  mean  median  p99  max
+        idle           10     1      ≤1   ≤4   ≤4
+        moved           1  9000      >4   >4   >4
+        ");
     }
 
     #[test]

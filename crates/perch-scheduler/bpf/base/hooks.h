@@ -43,6 +43,18 @@ struct perch_follower {
 	int (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p);
 
+	/*
+	 * The task is this scheduler's from now on: it is newborn, was there when the scheduler was
+	 * loaded, or comes from another class.
+	 */
+	void (*enable)(struct task_struct *p);
+
+	/*
+	 * The task becomes runnable, and `cpu` was chosen for it; it is in no queue yet. `cpu` need
+	 * not be the CPU that runs the hook.
+	 */
+	void (*runnable)(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags);
+
 	/* The task `p` on `cpu` begins `m`, a memory that was another task's. */
 	void (*begin_memory)(struct perch_memory __arena *m, const struct task_struct *p,
 			     perch_u32 cpu);
@@ -143,6 +155,9 @@ static __always_inline int follow_init(void);
 static __always_inline int follow_init_cpu(perch_u32 cpu);
 static __always_inline int follow_init_task(struct task_struct *p, struct scx_init_task_args *args);
 static __always_inline void follow_exit_task(struct task_struct *p);
+static __always_inline void follow_enable(struct task_struct *p);
+static __always_inline void follow_runnable(struct task_struct *p, perch_u32 cpu,
+					    perch_u64 enq_flags);
 static __always_inline void follow_begin_memory(struct perch_memory __arena *m,
 						const struct task_struct *p, perch_u32 cpu);
 static __always_inline bool follow_bars(struct task_struct *p);

@@ -20,6 +20,7 @@
 #include "follow/part.h"
 #include "follow/steer.h"
 #include "follow/util.h"
+#include "follow/waits.h"
 
 /*
  * True if any of the followers is on whose condition in followers.def begins
@@ -69,6 +70,23 @@ static __always_inline void follow_exit_task(struct task_struct *p)
 #define FOLLOWER(name, on)                     \
 	if (name##_follower.exit_task && (on)) \
 		name##_follower.exit_task(p);
+#include "followers.def"
+}
+
+static __always_inline void follow_enable(struct task_struct *p)
+{
+#define FOLLOWER(name, on)                  \
+	if (name##_follower.enable && (on)) \
+		name##_follower.enable(p);
+#include "followers.def"
+}
+
+static __always_inline void follow_runnable(struct task_struct *p, perch_u32 cpu,
+					    perch_u64 enq_flags)
+{
+#define FOLLOWER(name, on)                    \
+	if (name##_follower.runnable && (on)) \
+		name##_follower.runnable(p, cpu, enq_flags);
 #include "followers.def"
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The callbacks that sched_ext has for task groups, and that no other follower
- * needs. Where cgroups do not count, the loader leaves them out.
+ * needs, but for `runnable`. Where cgroups do not count, the loader leaves them
+ * out.
  */
 #ifndef PERCH_GROUP_OPS_H
 #define PERCH_GROUP_OPS_H
@@ -14,6 +15,7 @@ void BPF_PROG(perch_runnable, struct task_struct *p, __u64 enq_flags)
 	struct perch_group_task *t;
 
 	use_arena();
+	follow_runnable(p, scx_bpf_task_cpu(p), enq_flags);
 	if (!nr_live)
 		return;
 	t = group_task(p);

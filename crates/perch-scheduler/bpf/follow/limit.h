@@ -39,6 +39,7 @@
 #include "base/queue.h"
 #include "follow/group.h"
 #include "follow/user.h"
+#include "follow/waits.h"
 
 /* What a CPU takes at once: the kernel's sched_cfs_bandwidth_slice_us. */
 #define PERCH_GRANT_NS 5000000ll
@@ -185,6 +186,7 @@ static __attribute__((noinline)) int sweep(perch_u32 cpu)
 			t = group_task(p);
 			if (t)
 				note_held(t, scx_bpf_task_cpu(p));
+			note_limited_wait(p);
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&it);
@@ -406,6 +408,7 @@ static inline bool limit_hold(struct task_struct *p, perch_u64 enq_flags)
 	t = group_task(p);
 	if (t)
 		note_held(t, cpu);
+	note_limited_wait(p);
 	insert(p, group_queue(slot), slice_for(1), enq_flags);
 	return true;
 }

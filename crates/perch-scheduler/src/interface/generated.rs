@@ -10,6 +10,7 @@ pub const PERCH_MAX_BANDS: u32 = 16;
 pub const PERCH_BAND_GLOB: u32 = 32;
 pub const PERCH_BAND_PATH: u32 = 192;
 pub const PERCH_BAND_NAME: u32 = 64;
+pub const PERCH_WAIT_BUCKETS: u32 = 26;
 pub const PERCH_EV_EXAMINED: perch_event = 0;
 pub const PERCH_EV_DIRECT: perch_event = 1;
 pub const PERCH_EV_CLAIM_LOST: perch_event = 2;
@@ -552,6 +553,58 @@ const _: () = {
         "Offset of field: perch_memory::llc_since_ns",
     ][::std::mem::offset_of!(perch_memory, llc_since_ns) - 56usize];
 };
+pub const PERCH_WAIT_IDLE: perch_wait_reason = 0;
+pub const PERCH_WAIT_QUEUED: perch_wait_reason = 1;
+pub const PERCH_WAIT_BEHIND: perch_wait_reason = 2;
+pub const PERCH_WAIT_FORKED: perch_wait_reason = 3;
+pub const PERCH_WAIT_PREEMPTED: perch_wait_reason = 4;
+pub const PERCH_WAIT_MOVED: perch_wait_reason = 5;
+pub const PERCH_WAIT_LIMITED: perch_wait_reason = 6;
+pub const PERCH_WAIT_BAND: perch_wait_reason = 7;
+pub const PERCH_NR_WAITS: perch_wait_reason = 8;
+pub type perch_wait_reason = u32;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct perch_wait {
+    pub since_ns: u64,
+    pub pid: u32,
+    pub reason: u16,
+    pub cpu: u16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of perch_wait"][::std::mem::size_of::<perch_wait>() - 16usize];
+    ["Alignment of perch_wait"][::std::mem::align_of::<perch_wait>() - 8usize];
+    [
+        "Offset of field: perch_wait::since_ns",
+    ][::std::mem::offset_of!(perch_wait, since_ns) - 0usize];
+    [
+        "Offset of field: perch_wait::pid",
+    ][::std::mem::offset_of!(perch_wait, pid) - 8usize];
+    [
+        "Offset of field: perch_wait::reason",
+    ][::std::mem::offset_of!(perch_wait, reason) - 12usize];
+    [
+        "Offset of field: perch_wait::cpu",
+    ][::std::mem::offset_of!(perch_wait, cpu) - 14usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct perch_waits {
+    pub counts: [[u64; 26usize]; 8usize],
+    pub sums_ns: [u64; 8usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of perch_waits"][::std::mem::size_of::<perch_waits>() - 1728usize];
+    ["Alignment of perch_waits"][::std::mem::align_of::<perch_waits>() - 8usize];
+    [
+        "Offset of field: perch_waits::counts",
+    ][::std::mem::offset_of!(perch_waits, counts) - 0usize];
+    [
+        "Offset of field: perch_waits::sums_ns",
+    ][::std::mem::offset_of!(perch_waits, sums_ns) - 1664usize];
+};
 #[repr(C)]
 #[derive(bytemuck::Pod, bytemuck::Zeroable)]
 #[derive(Clone, Copy, Debug)]
@@ -597,10 +650,14 @@ pub struct perch_config {
     pub credits: u32,
     pub parts: u32,
     pub idle_shift: u32,
+    pub task_waits: u64,
+    pub waits: u64,
+    pub counts_waits: u32,
+    pub pad: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 352usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 376usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -725,6 +782,18 @@ const _: () = {
     [
         "Offset of field: perch_config::idle_shift",
     ][::std::mem::offset_of!(perch_config, idle_shift) - 348usize];
+    [
+        "Offset of field: perch_config::task_waits",
+    ][::std::mem::offset_of!(perch_config, task_waits) - 352usize];
+    [
+        "Offset of field: perch_config::waits",
+    ][::std::mem::offset_of!(perch_config, waits) - 360usize];
+    [
+        "Offset of field: perch_config::counts_waits",
+    ][::std::mem::offset_of!(perch_config, counts_waits) - 368usize];
+    [
+        "Offset of field: perch_config::pad",
+    ][::std::mem::offset_of!(perch_config, pad) - 372usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

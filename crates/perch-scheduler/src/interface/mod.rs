@@ -12,6 +12,7 @@ pub use generated::{
     PERCH_BAND_NICE as BAND_NICE, PERCH_NONE as NONE, perch_band as Band, perch_config as Config,
     perch_cpu as Cpu, perch_exit as Exit, perch_group_cell as GroupCell, perch_group_slot as Group,
     perch_idle as Idle, perch_llc as Llc, perch_memory as Memory, perch_slot as Slot,
+    perch_wait as Wait, perch_waits as Waits,
 };
 pub use perch_policy::mirror::{Occupancy, Overload, Process, Seat};
 
@@ -19,6 +20,8 @@ pub use perch_policy::mirror::{Occupancy, Overload, Process, Seat};
 pub const MAX_EVENTS: usize = generated::PERCH_MAX_EVENTS as usize;
 /// How many reasons a CPU has counters for.
 pub const MAX_REASONS: usize = generated::PERCH_MAX_REASONS as usize;
+/// How many buckets a CPU has for the waits of one reason.
+pub const WAIT_BUCKETS: usize = generated::PERCH_WAIT_BUCKETS as usize;
 /// How many rules the real-time band may have.
 pub const MAX_BANDS: usize = generated::PERCH_MAX_BANDS as usize;
 /// Bytes of a rule's command name, its 0 included.
@@ -28,31 +31,32 @@ pub const BAND_PATH: usize = generated::PERCH_BAND_PATH as usize;
 /// Bytes of one folder's name in such a path, its 0 included.
 pub const BAND_NAME: usize = generated::PERCH_BAND_NAME as usize;
 
-macro_rules! events {
-    ($($variant:ident = $name:literal, $help:literal;)*) => {
-        /// The events that are counted besides the reasons: `enum perch_event`.
+macro_rules! counted {
+    ($of:ident, $about:literal: $($variant:ident = $name:literal, $help:literal;)*) => {
+        #[doc = $about]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(usize)]
-        pub enum Event { $(#[doc = $help] $variant,)* }
+        pub enum $of { $(#[doc = $help] $variant,)* }
 
-        impl Event {
-            /// Every event, by number.
-            pub const ALL: &'static [Event] = &[$(Event::$variant,)*];
+        impl $of {
+            /// All of them, by number.
+            pub const ALL: &'static [$of] = &[$($of::$variant,)*];
 
             /// The name under which it is counted.
             pub fn name(self) -> &'static str {
-                match self { $(Event::$variant => $name,)* }
+                match self { $($of::$variant => $name,)* }
             }
 
-            /// The thing that the event counts, in a few words.
+            /// What is counted, in a few words.
             pub fn help(self) -> &'static str {
-                match self { $(Event::$variant => $help,)* }
+                match self { $($of::$variant => $help,)* }
             }
         }
     };
 }
 
-events! {
+counted! {
+    Event, "The events that are counted besides the reasons: `enum perch_event`.":
     Examined = "examined", "CPUs that the decisions' scans looked at";
     Direct = "direct", "Tasks put straight on an idle CPU that was claimed for them";
     ClaimLost = "claim_lost", "Chosen idle CPUs that were gone when they were claimed";
@@ -108,11 +112,24 @@ events! {
     LimitPassed = "limit_passed", "Of those, tasks that ran nevertheless, having waited so long";
 }
 
+counted! {
+    WaitReason, "The reasons by which waits are told apart: `enum perch_wait_reason`.":
+    Idle = "idle", "The task woke and was put straight on an idle CPU";
+    Queued = "queued", "The task woke and was queued behind others";
+    Behind = "behind", "The task woke and went behind its waker";
+    Forked = "forked", "The task was forked";
+    Preempted = "preempted", "The task's slice ended, or another task took its CPU";
+    Moved = "moved", "The task ran on another CPU than the one that it was to run on";
+    Limited = "limited", "The task was held back by its group's cpu.max";
+    Band = "band", "The task is of the real-time band";
+}
+
 const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);
+const _: () = assert!(WaitReason::ALL.len() == generated::PERCH_NR_WAITS as usize);
 
 #[cfg(test)]
 mod tests {
-    use super::Event;
+    use super::{Event, WaitReason};
 
     /// The names of `enum perch_event` are those of `Event`, number by number.
     #[test]
@@ -123,6 +140,20 @@ mod tests {
             let line = format!(
                 "pub const PERCH_EV_{name}: perch_event = {};",
                 event as usize
+            );
+            assert!(generated.contains(&line), "{line}");
+        }
+    }
+
+    /// Likewise those of `enum perch_wait_reason`.
+    #[test]
+    fn wait_reasons_have_the_numbers_of_c() {
+        let generated = include_str!("generated.rs");
+        for &reason in WaitReason::ALL {
+            let name = reason.name().to_uppercase();
+            let line = format!(
+                "pub const PERCH_WAIT_{name}: perch_wait_reason = {};",
+                reason as usize
             );
             assert!(generated.contains(&line), "{line}");
         }

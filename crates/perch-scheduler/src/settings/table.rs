@@ -186,6 +186,10 @@ settings! {
 
     detail: bool = false, SWITCH, Clusters;
     "also count wake-ups that had an idle CPU in the target's cluster, at some cost for each"
+
+    waits: bool = false, SWITCH, Nothing;
+    "also count how long tasks wait for a CPU, by the reason, at some cost for each wake-up and \
+     switch"
 }
 
 /// The most groups that are followed unasked; a group takes memory for each CPU that may come

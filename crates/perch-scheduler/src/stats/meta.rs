@@ -57,6 +57,16 @@ pub(super) fn meta() -> Value {
         "dict": { "key": "string", "datum": { "struct": "Decisions" } },
     });
     field("reasons", reasons);
+    let waits = json!({
+        "desc": "Waits for a CPU by their reason; empty unless they are counted",
+        "dict": { "key": "string", "datum": { "struct": "Waits" } },
+    });
+    field("waits", waits);
+    let llcs = json!({
+        "desc": "Last-level caches by number",
+        "dict": { "key": "string", "datum": { "struct": "Cache" } },
+    });
+    field("llcs", llcs);
     json!({
         "Report": {
             "name": "Report",
@@ -70,6 +80,30 @@ pub(super) fn meta() -> Value {
             "desc": "Decisions of one reason",
             "user": { "_om_prefix": "perch_", "_om_label": "reason" },
             "fields": { "wakeups": number("Decisions of the policy for this reason") },
+        },
+        "Cache": {
+            "name": "Cache",
+            "desc": "The CPUs that share a last-level cache",
+            "user": { "_om_prefix": "perch_llc_", "_om_label": "llc" },
+            "fields": {
+                "node": number("Their NUMA node"),
+                "cpus": number("How many they are"),
+                "busy_ns": number("Nanoseconds that tasks ran there"),
+                "runnable": number("Tasks that ran or waited there at the last look"),
+            },
+        },
+        "Waits": {
+            "name": "Waits",
+            "desc": "Waits for a CPU of one reason",
+            "user": { "_om_prefix": "perch_waits_", "_om_label": "reason" },
+            "fields": {
+                "count": number("Waits that ended"),
+                "sum_ns": number("Their sum, nanoseconds"),
+                "buckets": {
+                    "array": "u64",
+                    "desc": "Waits of at most 2^b us that are in no bucket before; the last: longer",
+                },
+            },
         },
     })
 }

@@ -8,6 +8,7 @@ mod listener;
 mod meta;
 mod openmetrics;
 mod server;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +19,14 @@ use perch_policy::{Modes, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{Counters, Totals};
-use crate::interface::Event;
+use crate::counters::{self, Counters, Totals};
+use crate::interface::{Event, WaitReason};
 
 pub use client::{Client, StatisticsError};
 pub use listener::Listener;
 pub use openmetrics::{openmetrics, prometheus};
 pub use server::Server;
+pub use waits::Waits;
 
 /// Where the tools of sched_ext look for the loaded scheduler's statistics.
 pub const SOCKET: &str = "/var/run/scx/root/stats";
@@ -71,6 +73,30 @@ pub struct Decisions {
     pub wakeups: u64,
 }
 
+/// The CPUs that share a last-level cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cache {
+    /// Their NUMA node.
+    pub node: u64,
+    /// How many they are.
+    pub cpus: u64,
+    /// Time that tasks ran on them, nanoseconds.
+    pub busy_ns: u64,
+    /// Tasks that ran or waited there when the scheduler last looked, milliseconds ago.
+    pub runnable: u64,
+}
+
+impl From<&counters::Llc> for Cache {
+    fn from(counted: &counters::Llc) -> Cache {
+        Cache {
+            node: counted.node,
+            cpus: counted.cpus,
+            busy_ns: counted.busy_ns,
+            runnable: counted.runnable,
+        }
+    }
+}
+
 /// The work of a scheduler since it was loaded, reloads included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
@@ -97,6 +123,12 @@ pub struct Report {
     pub about: About,
     /// Decisions by [`Reason::name`]; those that never decided included.
     pub reasons: BTreeMap<String, Decisions>,
+    /// Waits for a CPU by [`WaitReason::name`]; empty where the key `waits` is false.
+    #[serde(default)]
+    pub waits: BTreeMap<String, Waits>,
+    /// Last-level caches by number; empty where CPUs share none.
+    #[serde(default)]
+    pub llcs: BTreeMap<String, Cache>,
     /// Events by [`Event::name`].
     #[serde(flatten)]
     pub events: BTreeMap<String, u64>,
@@ -125,6 +157,15 @@ impl Report {
         for (name, reason) in &mut out.reasons {
             let before = earlier.reasons.get(name).map_or(0, |reason| reason.wakeups);
             reason.wakeups = reason.wakeups.saturating_sub(before);
+        }
+        for (number, llc) in &mut out.llcs {
+            let before = earlier.llcs.get(number).map_or(0, |llc| llc.busy_ns);
+            llc.busy_ns = llc.busy_ns.saturating_sub(before);
+        }
+        for (name, waits) in &mut out.waits {
+            if let Some(before) = earlier.waits.get(name) {
+                *waits = waits.since(before);
+            }
         }
         for (name, count) in &mut out.events {
             *count = count.saturating_sub(earlier.events.get(name).copied().unwrap_or(0));
@@ -215,6 +256,17 @@ impl Source {
                 .zip(&totals.reasons)
                 .map(|(reason, &wakeups)| (reason.name().to_string(), Decisions { wakeups }))
                 .collect(),
+            waits: WaitReason::ALL
+                .iter()
+                .zip(&totals.waits)
+                .map(|(reason, waits)| (reason.name().to_string(), waits.into()))
+                .collect(),
+            llcs: totals
+                .llcs
+                .iter()
+                .enumerate()
+                .map(|(number, llc)| (number.to_string(), llc.into()))
+                .collect(),
             events: Event::ALL
                 .iter()
                 .zip(&totals.events)
@@ -237,6 +289,9 @@ pub(crate) mod tests {
             state.past.reasons[Reason::TargetIdle as usize] = 30;
             state.past.reasons[Reason::ClusterScan as usize] = 70;
             state.past.events[Event::Direct as usize] = 90;
+            state.past.waits = vec![counters::Waits::default(); WaitReason::ALL.len()];
+            state.past.waits[WaitReason::Queued as usize].buckets[3] = 5;
+            state.past.waits[WaitReason::Queued as usize].sum_ns = 30_000;
             state.about = About {
                 machine: "A \"quoted\" CPU".to_string(),
                 kernel: "7.2.12".to_string(),
@@ -258,6 +313,10 @@ pub(crate) mod tests {
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
         assert_eq!(report.wakeups(), 100);
+        assert_eq!(
+            (report.waits["queued"].count, report.waits["idle"].count),
+            (5, 0)
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet, text};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
@@ -103,6 +103,20 @@ impl Collector for Moment {
         for (reason, decisions) in &report.reasons {
             let count = ConstCounter::new(decisions.wakeups);
             count.encode(family.encode_family(&[("reason", reason.as_str())])?)?;
+        }
+        if !report.waits.is_empty() {
+            let help = "Time that tasks waited for a CPU, by the reason";
+            let unit = Some(&Unit::Seconds);
+            let mut family = to.encode_descriptor("wait", help, unit, MetricType::Histogram)?;
+            for (reason, waits) in &report.waits {
+                let labels = [("reason", reason.as_str())];
+                let mut of = family.encode_family(&labels)?;
+                let bound = |bucket| waits.bound_us(bucket) / 1e6;
+                let counts = waits.buckets.iter().enumerate();
+                let buckets: Vec<_> = counts.map(|(at, count)| (bound(at), *count)).collect();
+                let sum = seconds(waits.sum_ns);
+                of.encode_histogram::<NoLabelSet>(sum, waits.count, &buckets, None)?;
+            }
         }
         for &event in Event::ALL {
             let count = ConstCounter::new(report.event(event));

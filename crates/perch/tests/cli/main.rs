@@ -17,4 +17,5 @@ mod schemas;
 #[path = "../support/mod.rs"]
 mod support;
 mod sweep;
+mod top;
 mod trace_processor;

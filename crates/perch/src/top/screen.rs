@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Draws the state of `perch top`.
+
+use perch_scheduler::interface::WaitReason;
+use perch_scheduler::stats::Report;
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+
+use super::state::State;
+use crate::stats::at_most;
+
+/// From this width on the tables stand side by side.
+const WIDE: u16 = 96;
+/// The width of what stands right of the counts.
+const RIGHT: u16 = 52;
+
+/// From this width on the counts say what is a reason and what an event.
+const ROOMY: u16 = 56;
+
+/// Draws everything into the frame, and holds what the arrows moved to what there is.
+pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
+    let header = header(state);
+    let lines = u16::try_from(header.len()).unwrap_or(u16::MAX);
+    let [top, _, body, keys] = Layout::vertical([
+        Constraint::Length(lines),
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(header), top);
+    frame.render_widget(footer(state), keys);
+
+    let (caches, waits) = (caches(state), waits(state));
+    let tables = [waits, caches].into_iter().flatten();
+    let tables: Vec<_> = tables.collect();
+    let height = |(_, rows): &(Table<'static>, usize)| Constraint::Length(*rows as u16 + 2);
+    let heights: Vec<_> = tables.iter().map(height).collect();
+    if body.width >= WIDE {
+        let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(RIGHT)])
+            .spacing(2)
+            .areas(body);
+        for ((table, _), at) in tables
+            .iter()
+            .zip(Layout::vertical(heights).split(right).iter())
+        {
+            frame.render_widget(table, *at);
+        }
+        counts(frame, state, left);
+    } else {
+        // What there is no room for is left out, and the counts have at least half of the room.
+        let mut room = body.height / 2;
+        let mut rest = body;
+        for (table, rows) in &tables {
+            let wanted = *rows as u16 + 2;
+            if wanted > room {
+                continue;
+            }
+            room -= wanted;
+            let [at, below] =
+                Layout::vertical([Constraint::Length(wanted), Constraint::Fill(1)]).areas(rest);
+            frame.render_widget(table, at);
+            rest = below;
+        }
+        counts(frame, state, rest);
+    }
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+/// `part` of `whole` as a percentage.
+fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_string(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+/// A time since something, to the second.
+fn age(ns: u64) -> String {
+    let s = ns / 1_000_000_000;
+    let clock = format!("{:02}:{:02}:{:02}", s / 3_600 % 24, s / 60 % 60, s % 60);
+    match s / 86_400 {
+        0 => clock,
+        1 => format!("1 day {clock}"),
+        days => format!("{days} days {clock}"),
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_string(),
+        _ => format!("{count} times"),
+    }
+}
+
+/// What is loaded, for how long, and how much it does.
+fn header(state: &State) -> Vec<Line<'static>> {
+    let Report { about, .. } = &state.report;
+    let mut first = format!("perch has been up for {}", age(state.report.uptime_ns));
+    if state.report.restarts > 0 {
+        first += &format!(", loaded again {}", times(state.report.restarts));
+    }
+    if state.losses > 0 {
+        first += &format!(", gone {} since perch top watches", times(state.losses));
+    }
+    first += &format!(
+        ": {} CPUs of {}, Linux {}",
+        about.cpus, about.machine, about.kernel
+    );
+    let change = &state.change;
+    let all = change.uptime_ns.saturating_mul(change.about.cpus);
+    let mut lines = vec![
+        Line::styled(first, bold()),
+        Line::raw(about.modes.replace(',', " ")),
+        Line::raw(format!(
+            "{:.0} wake-ups/s, CPUs {} busy",
+            state.rate(change.wakeups()),
+            percent(change.busy_ns, all)
+        )),
+    ];
+    if !about.band.is_empty() {
+        lines.push(Line::raw(format!(
+            "real-time band: {}; {} CPUs overloaded",
+            about.band, state.report.overloaded_cpus
+        )));
+    }
+    if !about.partial.is_empty() {
+        lines.push(Line::raw(format!(
+            "only tasks of: {}; {} now, {} refused",
+            about.partial, state.report.partial_tasks, state.report.partial_refused
+        )));
+    }
+    if let Some(problem) = &state.problem {
+        let text =
+            format!("{problem}; the figures are the last ones, and perch top goes on asking");
+        lines.push(Line::styled(text, bold()));
+    }
+    lines
+}
+
+fn footer(state: &State) -> Paragraph<'static> {
+    let frozen = match state.is_frozen() {
+        true => "FROZEN  ",
+        false => "",
+    };
+    let keys = "q quit  s sort  f freeze  arrows scroll";
+    Paragraph::new(format!("{frozen}{keys}")).style(Style::new().add_modifier(Modifier::DIM))
+}
+
+fn right(text: impl Into<Text<'static>>) -> Cell<'static> {
+    Cell::new(text.into().alignment(Alignment::Right))
+}
+
+fn heading<const N: usize>(first: &str, others: [&'static str; N]) -> Row<'static> {
+    let first = Cell::new(first.to_string());
+    Row::new(std::iter::once(first).chain(others.map(right))).style(bold())
+}
+
+/// Reasons and events with their rates.
+fn counts(frame: &mut Frame<'_>, state: &mut State, at: Rect) {
+    let counts = state.counts();
+    let room = usize::from(at.height.saturating_sub(1));
+    state.above = state.above.min(counts.len().saturating_sub(room));
+    let kinds = at.width >= ROOMY;
+    let rows = counts.iter().skip(state.above).take(room).map(|count| {
+        let kind = match (kinds, count.is_reason) {
+            (false, _) => "",
+            (true, true) => "reason",
+            (true, false) => "event",
+        };
+        Row::new([
+            Cell::new(count.name.clone()),
+            Cell::new(kind),
+            right(format!("{:.1}", count.rate)),
+            right(count.total.to_string()),
+        ])
+    });
+    let heading = Row::new([
+        Cell::new(format!("by {}", state.order.name())),
+        Cell::new(""),
+        right("/s"),
+        right("total"),
+    ]);
+    let widths = [
+        Constraint::Max(28),
+        Constraint::Length(if kinds { 6 } else { 0 }),
+        Constraint::Length(10),
+        Constraint::Length(12),
+    ];
+    let table = Table::new(rows, widths).header(heading.style(bold()));
+    frame.render_widget(table, at);
+}
+
+/// The waits that ended in the last interval, where the scheduler counts waits, and how many rows.
+fn waits(state: &State) -> Option<(Table<'static>, usize)> {
+    if state.change.waits.is_empty() {
+        return None;
+    }
+    let mut rows = Vec::new();
+    for &reason in WaitReason::ALL {
+        let ever = state.report.waits.get(reason.name());
+        let (Some(now), Some(_)) = (
+            state.change.waits.get(reason.name()),
+            ever.filter(|waits| waits.count > 0),
+        ) else {
+            continue;
+        };
+        let mut cells = vec![
+            Cell::new(reason.name()),
+            right(format!("{:.1}", state.rate(now.count))),
+        ];
+        cells.extend([0.5, 0.99, 1.0].map(|part| right(at_most(now, part))));
+        rows.push(Row::new(cells));
+    }
+    let count = rows.len();
+    let widths = [
+        Constraint::Length(10),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+    ];
+    let heading = heading("waits, µs", ["/s", "median", "p99", "max"]);
+    Some((Table::new(rows, widths).header(heading), count))
+}
+
+/// The last-level caches, and how many.
+fn caches(state: &State) -> Option<(Table<'static>, usize)> {
+    let mut caches: Vec<_> = state.report.llcs.iter().collect();
+    if caches.is_empty() {
+        return None;
+    }
+    caches.sort_by_key(|(number, _)| number.parse::<u64>().unwrap_or(u64::MAX));
+    let rows = caches.iter().map(|(number, cache)| {
+        let busy_ns = state.change.llcs.get(*number).map_or(0, |llc| llc.busy_ns);
+        let busy = state.rate(busy_ns) / 1e9;
+        Row::new([
+            Cell::new((*number).clone()),
+            right(cache.node.to_string()),
+            right(cache.cpus.to_string()),
+            right(format!("{busy:.2}")),
+            right(cache.runnable.to_string()),
+        ])
+    });
+    let widths = [
+        Constraint::Length(10),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+    ];
+    let heading = heading("LLC", ["node", "CPUs", "busy", "runnable"]);
+    Some((Table::new(rows, widths).header(heading), caches.len()))
+}
+
+#[cfg(test)]
+mod tests;

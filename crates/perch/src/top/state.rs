@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What `perch top` knows and what its keys change; it asks nobody and has no clock.
+
+use perch_scheduler::interface::Event;
+use perch_scheduler::stats::Report;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// The order of the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The most frequent in the last interval first.
+    Rate,
+    /// The most frequent since the scheduler was loaded first.
+    Total,
+    /// By name.
+    Name,
+}
+
+impl Order {
+    /// Its name, for the heading.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Rate => "rate",
+            Order::Total => "total",
+            Order::Name => "name",
+        }
+    }
+
+    fn next(self) -> Order {
+        match self {
+            Order::Rate => Order::Total,
+            Order::Total => Order::Name,
+            Order::Name => Order::Rate,
+        }
+    }
+}
+
+/// A reason or an event, counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// Its name, as `perch stats` shows it.
+    pub name: String,
+    /// True for a reason of a decision, false for an event.
+    pub is_reason: bool,
+    /// How often in a second of the last interval.
+    pub rate: f64,
+    /// How often since the scheduler was loaded.
+    pub total: u64,
+}
+
+/// What the screen shows.
+#[derive(Debug)]
+pub struct State {
+    /// The last report.
+    pub report: Report,
+    /// What happened between the last two; the whole of the first.
+    pub change: Report,
+    /// The order of the counts.
+    pub order: Order,
+    /// How many counts are above the first one shown; drawing holds it to what there is.
+    pub above: usize,
+    /// How often the scheduler went while the screen watched.
+    pub losses: u64,
+    /// Why there is no newer report, if so.
+    pub problem: Option<String>,
+    frozen: bool,
+}
+
+impl State {
+    /// The state after the first report.
+    pub fn new(report: Report) -> State {
+        State {
+            change: report.clone(),
+            report,
+            order: Order::Rate,
+            above: 0,
+            losses: 0,
+            problem: None,
+            frozen: false,
+        }
+    }
+
+    /// A new report has come.
+    pub fn take(&mut self, report: Report) {
+        self.change = report.since(&self.report);
+        self.report = report;
+        self.problem = None;
+    }
+
+    /// No report has come.
+    pub fn lose(&mut self, problem: &str) {
+        if self.problem.is_none() {
+            self.losses += 1;
+        }
+        self.problem = Some(problem.to_string());
+    }
+
+    /// True if the screen is to stay as it is.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Somebody pressed a key. True: they want to end.
+    pub fn press(&mut self, key: KeyEvent) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => return true,
+            KeyCode::Char('q') | KeyCode::Esc => return true,
+            KeyCode::Char('s') | KeyCode::Right => {
+                self.order = self.order.next();
+                self.above = 0;
+            }
+            KeyCode::Left => {
+                self.order = self.order.next().next();
+                self.above = 0;
+            }
+            KeyCode::Char('f' | ' ') => self.frozen = !self.frozen,
+            KeyCode::Down | KeyCode::Char('j') => self.above = self.above.saturating_add(1),
+            KeyCode::Up | KeyCode::Char('k') => self.above = self.above.saturating_sub(1),
+            KeyCode::PageDown => self.above = self.above.saturating_add(10),
+            KeyCode::PageUp => self.above = self.above.saturating_sub(10),
+            KeyCode::Home => self.above = 0,
+            KeyCode::End => self.above = usize::MAX,
+            _ => {}
+        }
+        false
+    }
+
+    /// How often something happened in a second, that happened so often in the last interval.
+    pub fn rate(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / self.change.uptime_ns.max(1) as f64
+    }
+
+    /// The reasons and events that there ever were, in order.
+    pub fn counts(&self) -> Vec<Count> {
+        let reasons = self.report.reasons.iter().map(|(name, reason)| {
+            let change = self.change.reasons.get(name);
+            let change = change.map_or(0, |change| change.wakeups);
+            (name.clone(), true, change, reason.wakeups)
+        });
+        let events = Event::ALL.iter().map(|&event| {
+            let name = event.name().replace('_', " ");
+            let (change, total) = (self.change.event(event), self.report.event(event));
+            (name, false, change, total)
+        });
+        let all = reasons.chain(events).filter(|(.., total)| *total > 0);
+        let mut counts: Vec<_> = all
+            .map(|(name, is_reason, change, total)| Count {
+                name,
+                is_reason,
+                rate: self.rate(change),
+                total,
+            })
+            .collect();
+        // A stable order, so that equals do not change places from look to look.
+        counts.sort_by(|a, b| {
+            let first = match self.order {
+                Order::Rate => b.rate.total_cmp(&a.rate).then(b.total.cmp(&a.total)),
+                Order::Total => b.total.cmp(&a.total),
+                Order::Name => std::cmp::Ordering::Equal,
+            };
+            let second = a.name.cmp(&b.name);
+            first.then(second).then(b.is_reason.cmp(&a.is_reason))
+        });
+        counts
+    }
+}
