@@ -13,6 +13,7 @@ mod benchmarks;
 mod beside;
 mod cache;
 mod capacity;
+mod chaos;
 mod coherence;
 mod compared;
 mod decide;
