@@ -109,7 +109,7 @@ struct perch_cpu {
 	perch_u32 refused;    /* pulls in a row that left its tasks in the LLC that they prefer */
 	perch_u32 homeward;   /* the running task has an idle CPU in the LLC that it prefers */
 	perch_u32 band_coming; /* priorities on their way to its queue, as look_at_queue() returns them */
-	perch_u32 band_looked; /* when it last looked for tasks that wait too long, in 2^30 ns */
+	perch_u32 band_look_at; /* when it looks next for tasks that wait too long, in 2^20 ns */
 	/* For the real-time band, on a cache line of their own. Priorities are 1 to 99; 0: none. */
 	perch_u32 band_prio;	/* priority of the task that runs or was just sent here */
 	perch_u32 band_first;	/* the highest priority that waits here */

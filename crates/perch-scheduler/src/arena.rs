@@ -467,7 +467,7 @@ pub(crate) fn idle_cpu() -> Cpu {
         refused: 0,
         homeward: 0,
         band_coming: 0,
-        band_looked: 0,
+        band_look_at: 0,
         band_prio: 0,
         band_first: 0,
         band_movable: 0,

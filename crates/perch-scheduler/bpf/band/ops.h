@@ -63,17 +63,28 @@ static inline bool share_is_spent(perch_u32 cpu, struct perch_band_task *t,
 #define PERCH_BAND_PATIENCE_NS 10000000000ull
 #define PERCH_BAND_RELIEF_NS 1000001ull /* the slice by which such a task is recognised */
 
+/*
+ * A CPU looks once a second whether a task has waited so long. Where one had,
+ * others may wait just as long behind it: with one relief a second thirty tasks
+ * on a CPU were too many. So the next look comes soon, a tick or two after the
+ * task that was found. In units of 2^20 ns, about a millisecond.
+ */
+#define PERCH_BAND_LOOK_SHIFT 20
+#define PERCH_BAND_LOOK_LATER 1024
+#define PERCH_BAND_LOOK_SOON 8
+
 PERCH_OUTLINE int relieve(perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	perch_u64 now = scx_bpf_now();
+	perch_u32 at = now >> PERCH_BAND_LOOK_SHIFT;
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 	bool found = false;
 
-	if (c->band_looked == (perch_u32)(now >> 30))
+	/* Only a time that is near counts: the first is 0, and the unit wraps after 52 days. */
+	if (c->band_look_at - at - 1 < PERCH_BAND_LOOK_LATER)
 		return 0;
-	c->band_looked = now >> 30;
 	if (!bpf_iter_scx_dsq_new(&it, band_queue(cpu), 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
 			struct perch_band_task *t = band_task(p);
@@ -91,6 +102,7 @@ PERCH_OUTLINE int relieve(perch_u32 cpu)
 		count(cpu, PERCH_EV_BAND_RELIEVED);
 		note_band(cpu);
 	}
+	c->band_look_at = at + (found ? PERCH_BAND_LOOK_SOON : PERCH_BAND_LOOK_LATER);
 	return found;
 }
 

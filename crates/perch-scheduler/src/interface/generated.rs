@@ -92,7 +92,7 @@ pub struct perch_cpu {
     pub refused: u32,
     pub homeward: u32,
     pub band_coming: u32,
-    pub band_looked: u32,
+    pub band_look_at: u32,
     pub band_prio: u32,
     pub band_first: u32,
     pub band_movable: u32,
@@ -193,8 +193,8 @@ const _: () = {
         "Offset of field: perch_cpu::band_coming",
     ][::std::mem::offset_of!(perch_cpu, band_coming) - 120usize];
     [
-        "Offset of field: perch_cpu::band_looked",
-    ][::std::mem::offset_of!(perch_cpu, band_looked) - 124usize];
+        "Offset of field: perch_cpu::band_look_at",
+    ][::std::mem::offset_of!(perch_cpu, band_look_at) - 124usize];
     [
         "Offset of field: perch_cpu::band_prio",
     ][::std::mem::offset_of!(perch_cpu, band_prio) - 128usize];

@@ -212,6 +212,20 @@ fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
     perch.unload();
 }
 
+/// Thirty tasks of the lower priority wait on one CPU behind a hog of the higher one. The kernel would throw
+/// perch out when one has waited for 30 s; each has a turn after ten.
+fn the_lowest_have_turns(lab: &Lab) {
+    make_hogs(lab, &["low", "high"]);
+    let perch = lab.load("--band comm=low,priority=10 --band comm=high,priority=30");
+    let mut tasks = start(lab, "low", 30, "2");
+    tasks.extend(start(lab, "high", 1, "2"));
+    lab.until("each has had two turns", || {
+        perch.report().event(Event::BandRelieved) >= 60
+    });
+    end(lab, &tasks);
+    perch.unload();
+}
+
 /// One guest serves these tests, because a boot takes as long as they do.
 #[test]
 fn the_band_has_its_priorities_and_its_share() {
@@ -219,6 +233,7 @@ fn the_band_has_its_priorities_and_its_share() {
     the_highest_priorities_run(&lab);
     runaways_leave(&lab, 95, "overload=off", 4.5, 20.0);
     runaways_leave(&lab, 80, "overload=posted", 18.0, 35.0);
+    the_lowest_have_turns(&lab);
 }
 
 /// Worst latency of a task that sleeps for 1 ms at a time beside hackbench, microseconds.
