@@ -29,17 +29,20 @@ const SHELL: &str = "
     measure() { pause $2; before=$(used); pause $1; after=$(used); echo $before; echo $after; }
     ";
 
-/// The groups, each with the tasks in it and what it may use of a CPU, and above it.
+/// The groups. The one of them that is below a limited one can run only while that one may, half of the
+/// time, and shares its CPU with a task of twice its weight if it meets one: a sixth of a CPU is what it
+/// always has, and its limit is below that.
 const GROUPS: &str = "
     echo +cpu > cgroup.subtree_control; mkdir -p quarter tree/leaf tree/rest awake free
     echo +cpu > tree/cgroup.subtree_control
     echo 25000 100000 > quarter/cpu.max
     echo 75000 50000 > tree/cpu.max
-    echo 25000 100000 > tree/leaf/cpu.max
+    echo 12000 100000 > tree/leaf/cpu.max
     echo 40000 100000 > awake/cpu.max
     groups='quarter tree tree/leaf awake free'
     ";
-const SHARES: [f64; 4] = [0.25, 1.5, 0.25, 0.4];
+/// What each of them may use, in CPUs.
+const SHARES: [f64; 4] = [0.25, 1.5, 0.12, 0.4];
 
 const TASKS: &str =
     "hogs quarter 4; hogs tree/leaf 1; hogs tree/rest 3; sleepers awake 6; hogs free 1";
