@@ -148,9 +148,24 @@ pub(crate) fn spin_us(us: u64) {
     }
 }
 
-/// Sleeps.
-pub(crate) fn sleep(time: Duration) {
-    std::thread::sleep(time);
+/// Looks again and again until `is_so`, for at most `ns` of this machine's time; false if that never came.
+pub(crate) fn comes(ns: u64, mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = now_ns() + ns;
+    while !is_so() {
+        if now_ns() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// Waits until all of these children have ended, for at most `ns`; those are left that have not.
+pub(crate) fn reap_all(children: &mut Vec<i32>, ns: u64) {
+    comes(ns, || {
+        children.retain(|child| !reap(*child));
+        children.is_empty()
+    });
 }
 
 /// Keeps the calling process in memory, and has the kernel kill others first.

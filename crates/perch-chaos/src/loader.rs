@@ -5,9 +5,8 @@ use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
-use crate::calls::{self, now_ns};
+use crate::calls;
 
 /// The folder of what a round writes.
 pub(crate) const FOLDER: &str = "/run/chaos";
@@ -55,15 +54,22 @@ impl Running {
         what: &str,
         mut is_so: impl FnMut(&mut Running) -> Result<bool, String>,
     ) -> Result<(), String> {
-        let deadline = now_ns() + PATIENCE_NS;
-        while !is_so(self)? {
-            if now_ns() > deadline {
-                let (seconds, last) = (PATIENCE_NS / 1_000_000_000, self.last());
-                return Err(format!("not within {seconds} s: {what}; it said: {last}"));
+        let mut fault = None;
+        let came = calls::comes(PATIENCE_NS, || match is_so(self) {
+            Ok(is_so) => is_so,
+            Err(words) => {
+                fault = Some(words);
+                true
             }
-            calls::sleep(Duration::from_millis(5));
+        });
+        match fault {
+            Some(fault) => Err(fault),
+            None if came => Ok(()),
+            None => {
+                let (seconds, last) = (PATIENCE_NS / 1_000_000_000, self.last());
+                Err(format!("not within {seconds} s: {what}; it said: {last}"))
+            }
         }
-        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::field::Field;
 use crate::loader::{self, Loader};
 use crate::plan::Plan;
 use crate::report::Report;
-use crate::storm::{self, Tree};
+use crate::storm::{self, tree};
 use crate::tasks::{Pulses, Task, Work};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -39,18 +39,19 @@ pub fn run(plan: &Plan) -> Report {
     if let Err(fault) = carry_out(plan, &mut report) {
         report.faults.push(fault);
     }
-    let log = Command::new("/bin/busybox").arg("dmesg").output();
-    match log {
-        Ok(output) => judge_log(&String::from_utf8_lossy(&output.stdout), &mut report),
-        Err(error) => report.faults.push(format!("no kernel log: {error}")),
-    }
+    judge_log(&mut report);
     report.seconds = (now_ns() - began) as f64 / 1e9;
     report
 }
 
 /// Looks for trouble in the kernel's log.
-fn judge_log(log: &str, report: &mut Report) {
-    for line in perch_lab::guest::trouble(log) {
+fn judge_log(report: &mut Report) {
+    let output = match Command::new("/bin/busybox").arg("dmesg").output() {
+        Ok(output) => output,
+        Err(error) => return report.faults.push(format!("no kernel log: {error}")),
+    };
+    let log = String::from_utf8_lossy(&output.stdout);
+    for line in perch_lab::guest::trouble(&log) {
         report.faults.push(format!("the kernel: {line}"));
     }
     if !report.faults.is_empty() {
@@ -65,7 +66,7 @@ fn carry_out(plan: &Plan, report: &mut Report) -> Result<(), String> {
     calls::survive();
     fs::create_dir_all(loader::FOLDER).map_err(|error| format!("{}: {error}", loader::FOLDER))?;
     loader::write_config(4)?;
-    let tree = Tree::create()?;
+    tree::create()?;
     let cpus = cpus();
     let pulses = Pulses::new().map_err(|error| format!("no memory for the tasks: {error}"))?;
     let mut loader = Loader::new(plan.perch.clone());
@@ -79,7 +80,7 @@ fn carry_out(plan: &Plan, report: &mut Report) -> Result<(), String> {
 
     let field = Field::new(plan, cpus, &pulses, victims, loader);
     blow(plan, &field, &canaries, report);
-    calm(&field, tree);
+    calm(&field);
     if field.faults().is_empty() {
         all_run(&field, &canaries);
     }
@@ -179,7 +180,7 @@ fn blow(plan: &Plan, field: &Field, canaries: &[Task], report: &mut Report) {
         }
         let until = now_ns() + plan.seconds * SECOND_NS;
         while now_ns() < until && field.faults().is_empty() {
-            calls::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
             look(field, canaries);
         }
         field.end();
@@ -210,9 +211,7 @@ fn blow(plan: &Plan, field: &Field, canaries: &[Task], report: &mut Report) {
 
 /// Prints the report of a round that cannot end, and ends the process.
 fn abandon(report: &mut Report) -> ! {
-    if let Ok(output) = Command::new("/bin/busybox").arg("dmesg").output() {
-        judge_log(&String::from_utf8_lossy(&output.stdout), report);
-    }
+    judge_log(report);
     println!("{}", report.json());
     std::process::exit(0)
 }
@@ -237,13 +236,13 @@ fn look(field: &Field, canaries: &[Task]) {
 }
 
 /// Frees the victims of their groups, and waits until the scheduler is loaded.
-fn calm(field: &Field, tree: Tree) {
+fn calm(field: &Field) {
     for victim in field.victims() {
-        if let Err(fault) = tree.leave(victim.pid) {
+        if let Err(fault) = tree::leave(victim.pid) {
             field.fault(fault);
         }
     }
-    tree.each(&mut |group| tree.remove(group));
+    tree::each(&mut |group| tree::remove(group));
     let settled = field.loader().settle();
     if let Err(fault) = settled {
         field.fault(fault);
@@ -254,7 +253,6 @@ fn calm(field: &Field, tree: Tree) {
 fn all_run(field: &Field, canaries: &[Task]) {
     let tasks = || field.victims().iter().chain(canaries);
     let before: Vec<u64> = tasks().map(|task| task.pulse.beats()).collect();
-    let deadline = now_ns() + LONGEST_NS;
     let waiting = || {
         let pairs = tasks().zip(&before);
         pairs
@@ -262,15 +260,11 @@ fn all_run(field: &Field, canaries: &[Task]) {
             .map(|(task, _)| task.title())
             .collect::<Vec<_>>()
     };
-    while !waiting().is_empty() {
-        if now_ns() > deadline {
-            let (tasks, seconds) = (waiting().join(", "), LONGEST_NS / SECOND_NS);
-            field.fault(format!(
-                "after the storms, not within {seconds} s: a turn of {tasks}"
-            ));
-            return;
-        }
-        calls::sleep(Duration::from_millis(10));
+    if !calls::comes(LONGEST_NS, || waiting().is_empty()) {
+        let (tasks, seconds) = (waiting().join(", "), LONGEST_NS / SECOND_NS);
+        field.fault(format!(
+            "after the storms, not within {seconds} s: a turn of {tasks}"
+        ));
     }
 }
 
@@ -280,15 +274,11 @@ fn bury(field: &Field, canaries: &[Task]) {
     for task in tasks() {
         calls::signal(task.pid, libc::SIGKILL);
     }
-    let deadline = now_ns() + 4 * LONGEST_NS;
-    let mut left: Vec<&Task> = tasks().collect();
-    while !left.is_empty() {
-        left.retain(|task| !calls::reap(task.pid));
-        if now_ns() > deadline {
-            let titles: Vec<String> = left.iter().map(|task| task.title()).collect();
-            field.fault(format!("killed and not gone: {}", titles.join(", ")));
-            return;
-        }
-        calls::sleep(Duration::from_millis(5));
+    let mut left: Vec<i32> = tasks().map(|task| task.pid).collect();
+    calls::reap_all(&mut left, 4 * LONGEST_NS);
+    if !left.is_empty() {
+        let stays = |task: &&Task| left.contains(&task.pid);
+        let titles: Vec<String> = tasks().filter(stays).map(|task| task.title()).collect();
+        field.fault(format!("killed and not gone: {}", titles.join(", ")));
     }
 }

@@ -33,7 +33,7 @@ impl Blow for Classes {
         let _ = calls::set_class(victim.pid, class);
         let real_time = matches!(class, Class::Fifo { .. } | Class::RoundRobin { .. });
         if real_time && victim.name == c"hog" {
-            calls::sleep(pause(random, 1, 50));
+            std::thread::sleep(pause(random, 1, 50));
             let _ = calls::set_class(victim.pid, Class::Other { nice: 0 });
         }
         Ok(pause(random, 0, 20))

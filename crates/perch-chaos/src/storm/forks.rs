@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use perch_engine::Random;
 
-use super::{Blow, pause};
+use super::{Blow, END_NS, pause};
 use crate::calls;
 use crate::field::Field;
 use crate::tasks::Work;
@@ -19,15 +19,11 @@ pub(super) struct Forks {
 impl Forks {
     /// The number of parents at the same time.
     const MOST: usize = 16;
-
-    fn reap(&mut self) {
-        self.parents.retain(|parent| !calls::reap(*parent));
-    }
 }
 
 impl Blow for Forks {
     fn blow(&mut self, field: &Field, random: &mut Random) -> Result<Duration, String> {
-        self.reap();
+        self.parents.retain(|parent| !calls::reap(*parent));
         match random.below(4) {
             0 => {
                 let mut command = Command::new("/bin/busybox");
@@ -58,14 +54,10 @@ impl Blow for Forks {
     }
 
     fn settle(&mut self, _field: &Field) -> Result<(), String> {
-        let deadline = calls::now_ns() + 30_000_000_000;
-        while !self.parents.is_empty() {
-            if calls::now_ns() > deadline {
-                return Err(format!("{} tasks do not end", self.parents.len()));
-            }
-            calls::sleep(Duration::from_millis(5));
-            self.reap();
+        calls::reap_all(&mut self.parents, END_NS);
+        match self.parents.len() {
+            0 => Ok(()),
+            left => Err(format!("{left} tasks do not end")),
         }
-        Ok(())
     }
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use perch_engine::Random;
 
-use super::tree::{Tree, set};
+use super::tree::{self, set};
 use super::{Blow, pause};
 use crate::calls;
 use crate::field::Field;
 
-#[derive(Default)]
-pub(super) struct Freezes(Tree);
+pub(super) struct Freezes;
 
 impl Blow for Freezes {
     fn blow(&mut self, field: &Field, random: &mut Random) -> Result<Duration, String> {
@@ -20,10 +19,10 @@ impl Blow for Freezes {
             0 => calls::signal(victim.pid, libc::SIGSTOP),
             1..=2 => calls::signal(victim.pid, libc::SIGCONT),
             kind => {
-                let group = self.0.place(random);
+                let group = tree::place(random);
                 if random.below(4) == 0 {
-                    self.0.make(&group);
-                    self.0.enter(&group, victim.pid);
+                    tree::make(&group);
+                    tree::enter(&group, victim.pid);
                 }
                 set(&group, "cgroup.freeze", if kind == 3 { "1" } else { "0" });
             }
@@ -32,7 +31,7 @@ impl Blow for Freezes {
     }
 
     fn settle(&mut self, field: &Field) -> Result<(), String> {
-        self.0.each(&mut |group| {
+        tree::each(&mut |group| {
             set(group, "cgroup.freeze", "0");
         });
         for victim in field.victims() {

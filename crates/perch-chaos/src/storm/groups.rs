@@ -5,24 +5,23 @@ use std::time::Duration;
 
 use perch_engine::Random;
 
-use super::tree::{Tree, set};
+use super::tree::{self, set};
 use super::{Blow, pause};
 use crate::field::Field;
 
-#[derive(Default)]
-pub(super) struct Groups(Tree);
+pub(super) struct Groups;
 
 impl Blow for Groups {
     fn blow(&mut self, field: &Field, random: &mut Random) -> Result<Duration, String> {
-        let group = self.0.place(random);
+        let group = tree::place(random);
         match random.below(10) {
-            0..=1 => self.0.make(&group),
-            2 => self.0.remove(&group),
+            0..=1 => tree::make(&group),
+            2 => tree::remove(&group),
             3..=6 => {
                 let victim = field.victim(random);
-                if !self.0.enter(&group, victim.pid) {
+                if !tree::enter(&group, victim.pid) {
                     // It is not there, or has groups below.
-                    let _ = self.0.leave(victim.pid);
+                    let _ = tree::leave(victim.pid);
                 }
             }
             7 => {

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use perch_engine::Random;
 
-use super::tree::{Tree, set};
+use super::tree::{self, set};
 use super::{Blow, pause};
 use crate::field::Field;
 
-#[derive(Default)]
-pub(super) struct Limits(Tree);
+pub(super) struct Limits;
 
 impl Blow for Limits {
     fn blow(&mut self, field: &Field, random: &mut Random) -> Result<Duration, String> {
-        let group = self.0.place(random);
+        let group = tree::place(random);
         if random.below(4) == 0 {
-            self.0.make(&group);
-            self.0.enter(&group, field.victim(random).pid);
+            tree::make(&group);
+            tree::enter(&group, field.victim(random).pid);
         }
         let period = [1000, 10_000, 100_000, 1_000_000][random.below(4) as usize];
         let value = match random.below(5) {

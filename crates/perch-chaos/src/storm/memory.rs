@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use perch_engine::Random;
 
-use super::tree::{Tree, set};
-use super::{Blow, pause};
+use super::tree::{self, set};
+use super::{Blow, END_NS, pause};
 use crate::calls;
 use crate::field::Field;
 use crate::tasks::Work;
 
 #[derive(Default)]
 pub(super) struct Memory {
-    tree: Tree,
     takers: Vec<i32>,
 }
 
@@ -28,12 +27,12 @@ impl Blow for Memory {
         let group = GROUP.as_ref();
         self.takers.retain(|taker| !calls::reap(*taker));
         if self.takers.len() < TAKERS {
-            self.tree.make(group);
+            tree::make(group);
             set(group, "memory.max", &format!("{ALL}M"));
             let mib = EACH + random.below(4) as usize;
             let taker = field.pulses().fork(c"taker", Work::Memory { mib });
             let taker = taker.map_err(|error| format!("no task can be forked: {error}"))?;
-            self.tree.enter(group, taker.pid);
+            tree::enter(group, taker.pid);
             self.takers.push(taker.pid);
         } else if random.below(4) == 0 {
             let high = 4 + random.below(ALL as u64);
@@ -47,14 +46,10 @@ impl Blow for Memory {
         for taker in &self.takers {
             calls::signal(*taker, libc::SIGKILL);
         }
-        let deadline = calls::now_ns() + 30_000_000_000;
-        while !self.takers.is_empty() {
-            if calls::now_ns() > deadline {
-                return Err(format!("{} killed tasks do not end", self.takers.len()));
-            }
-            calls::sleep(Duration::from_millis(5));
-            self.takers.retain(|taker| !calls::reap(*taker));
+        calls::reap_all(&mut self.takers, END_NS);
+        match self.takers.len() {
+            0 => Ok(()),
+            left => Err(format!("{left} killed tasks do not end")),
         }
-        Ok(())
     }
 }

@@ -11,7 +11,7 @@ mod hotplug;
 mod limits;
 mod memory;
 mod reload;
-mod tree;
+pub(crate) mod tree;
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ use crate::calls::{self, Class};
 use crate::field::Field;
 use crate::plan::Storm;
 
-pub(crate) use tree::Tree;
+/// The time that a storm's own tasks may take to end.
+const END_NS: u64 = 30_000_000_000;
 
 /// What a storm does.
 trait Blow {
@@ -61,18 +62,18 @@ pub(crate) fn run(storm: Storm, seed: u64, field: &Field) -> u64 {
     let mut blows: Box<dyn Blow> = match storm {
         Storm::Hotplug => Box::new(hotplug::Hotplug),
         Storm::Affinity => Box::new(affinity::Affinity),
-        Storm::Groups => Box::new(groups::Groups::default()),
-        Storm::Limits => Box::new(limits::Limits::default()),
+        Storm::Groups => Box::new(groups::Groups),
+        Storm::Limits => Box::new(limits::Limits),
         Storm::Classes => Box::new(classes::Classes),
         Storm::Forks => Box::new(forks::Forks::default()),
-        Storm::Freezes => Box::new(freezes::Freezes::default()),
+        Storm::Freezes => Box::new(freezes::Freezes),
         Storm::Memory => Box::new(memory::Memory::default()),
         Storm::Reload => Box::new(reload::Reload),
     };
     let mut done = 0;
     while !field.is_over() {
         match blows.blow(field, &mut random) {
-            Ok(pause) => calls::sleep(pause),
+            Ok(pause) => std::thread::sleep(pause),
             Err(fault) => {
                 field.fault(format!("{}: {fault}", storm.name()));
                 break;

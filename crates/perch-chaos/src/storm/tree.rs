@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The cgroups of a round, below one of their own.
+//! The cgroups of a round, below one of their own. Several storms may change them at the same time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,6 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const LEVELS: u64 = 3;
 const CONTROLLERS: [&str; 3] = ["+cpu", "+cpuset", "+memory"];
 
-/// The groups. Several storms may change them at the same time.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Tree;
-
 /// Writes a file of a group; the kernel may refuse.
 pub(crate) fn set(group: &Path, file: &str, value: &str) -> bool {
     fs::write(group.join(file), value).is_ok()
@@ -29,62 +25,60 @@ fn delegate(group: &Path) {
     }
 }
 
-impl Tree {
-    /// Makes the group that is above all others.
-    ///
-    /// # Errors
-    /// In words, where there can be none.
-    pub(crate) fn create() -> Result<Tree, String> {
-        delegate(ROOT.as_ref());
-        fs::create_dir_all(OURS).map_err(|error| format!("{OURS}: {error}"))?;
-        delegate(OURS.as_ref());
-        Ok(Tree)
-    }
+/// Makes the group that is above all others.
+///
+/// # Errors
+/// In words, where there can be none.
+pub(crate) fn create() -> Result<(), String> {
+    delegate(ROOT.as_ref());
+    fs::create_dir_all(OURS).map_err(|error| format!("{OURS}: {error}"))?;
+    delegate(OURS.as_ref());
+    Ok(())
+}
 
-    /// A place for a group, whether there is one or not.
-    pub(crate) fn place(self, random: &mut Random) -> PathBuf {
-        let mut path = PathBuf::from(OURS);
-        for _ in 0..=random.below(LEVELS) {
-            path.push(NAMES[random.below(NAMES.len() as u64) as usize]);
+/// A place for a group, whether there is one or not.
+pub(crate) fn place(random: &mut Random) -> PathBuf {
+    let mut path = PathBuf::from(OURS);
+    for _ in 0..=random.below(LEVELS) {
+        path.push(NAMES[random.below(NAMES.len() as u64) as usize]);
+    }
+    path
+}
+
+/// Makes a group, and those above it. Where a group above has tasks of its own, controllers end
+/// there.
+pub(crate) fn make(group: &Path) {
+    let _ = fs::create_dir_all(group);
+    for above in group.ancestors().skip(1) {
+        if !above.starts_with(OURS) {
+            break;
         }
-        path
+        delegate(above);
     }
+}
 
-    /// Makes a group, and those above it. Where a group above has tasks of its own, controllers end
-    /// there.
-    pub(crate) fn make(self, group: &Path) {
-        let _ = fs::create_dir_all(group);
-        for above in group.ancestors().skip(1) {
-            if !above.starts_with(OURS) {
-                break;
-            }
-            delegate(above);
-        }
-    }
+/// Removes a group, if it is empty.
+pub(crate) fn remove(group: &Path) {
+    let _ = fs::remove_dir(group);
+}
 
-    /// Removes a group, if it is empty.
-    pub(crate) fn remove(self, group: &Path) {
-        let _ = fs::remove_dir(group);
-    }
+/// Moves a process into a group, if that takes any.
+pub(crate) fn enter(group: &Path, pid: i32) -> bool {
+    set(group, "cgroup.procs", &pid.to_string())
+}
 
-    /// Moves a process into a group, if that takes any.
-    pub(crate) fn enter(self, group: &Path, pid: i32) -> bool {
-        set(group, "cgroup.procs", &pid.to_string())
-    }
+/// Moves a process out of all groups.
+///
+/// # Errors
+/// In words, when the kernel refuses.
+pub(crate) fn leave(pid: i32) -> Result<(), String> {
+    let file = format!("{ROOT}/cgroup.procs");
+    fs::write(&file, pid.to_string()).map_err(|error| format!("{pid} to {file}: {error}"))
+}
 
-    /// Moves a process out of all groups.
-    ///
-    /// # Errors
-    /// In words, when the kernel refuses.
-    pub(crate) fn leave(self, pid: i32) -> Result<(), String> {
-        let file = format!("{ROOT}/cgroup.procs");
-        fs::write(&file, pid.to_string()).map_err(|error| format!("{pid} to {file}: {error}"))
-    }
-
-    /// Calls `visit` with each group, those below first.
-    pub(crate) fn each(self, visit: &mut dyn FnMut(&Path)) {
-        descend(OURS.as_ref(), visit);
-    }
+/// Calls `visit` with each group, those below first.
+pub(crate) fn each(visit: &mut dyn FnMut(&Path)) {
+    descend(OURS.as_ref(), visit);
 }
 
 fn descend(group: &Path, visit: &mut dyn FnMut(&Path)) {
