@@ -54,7 +54,7 @@ impl Host {
     pub fn detect(root: &Path) -> Result<Host, MachineError> {
         let tree = Tree::new(root);
         let (numbers, offline) = online(&tree)?;
-        let holes = has_holes(&numbers);
+        let holes = hole(&numbers).is_some();
         let mut draft = read(&tree, &numbers)?;
         draft.description = description(&tree, &numbers, &offline);
         draft.sources = vec![format!("sysfs below {}", root.display())];
@@ -98,8 +98,7 @@ impl Host {
     /// # Errors
     /// Returns [`MachineError::Invalid`] when an offline CPU leaves a hole in the kernel's numbers.
     pub fn with_kernel_numbers(self) -> Result<Machine, MachineError> {
-        let hole = (0..).zip(&self.numbers).find(|(index, cpu)| index != *cpu);
-        let Some((hole, _)) = hole else {
+        let Some(hole) = hole(&self.numbers) else {
             return Ok(self.machine);
         };
         Err(Place::key("sys/devices/system/cpu/online").problem(
@@ -114,9 +113,12 @@ impl Host {
     }
 }
 
-/// True if a CPU is missing below the highest one.
-fn has_holes(numbers: &[u32]) -> bool {
-    (0..).zip(numbers).any(|(index, &cpu)| index != cpu)
+/// The first CPU that is missing below the highest one.
+fn hole(numbers: &[u32]) -> Option<u32> {
+    let mut places = (0..).zip(numbers);
+    places
+        .find(|&(place, &cpu)| place != cpu)
+        .map(|(place, _)| place)
 }
 
 /// The kernel's numbers of the CPUs, in words.
@@ -218,7 +220,7 @@ fn description(tree: &Tree, online: &[u32], offline: &[u32]) -> String {
         Some("off" | "forceoff") => " (SMT is switched off)",
         _ => "",
     };
-    let numbers = match has_holes(online) {
+    let numbers = match hole(online).is_some() {
         true => format!(
             ", and the others, the kernel's {}, are numbered from 0 up",
             cpulist::format(online)

@@ -105,9 +105,7 @@ impl Diagnosis {
             .filter(|name| !load.left_out.contains(name))
             .collect()
     }
-}
 
-impl Diagnosis {
     /// True if perch would enforce `cpu.max`: the kernel tells of it, and perch follows groups.
     pub fn enforces_limits(&self) -> bool {
         let told = matches!(&self.functions, Ok(Some(found)) if found.abilities.limits);

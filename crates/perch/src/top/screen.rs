@@ -197,6 +197,12 @@ fn counts(frame: &mut Frame<'_>, state: &mut State, at: Rect) {
     frame.render_widget(table, at);
 }
 
+/// The widths of the tables of waits and of caches: the same, as one stands below the other.
+const WIDTHS: [Constraint; 5] = {
+    let number = Constraint::Length(9);
+    [Constraint::Length(10), number, number, number, number]
+};
+
 /// The waits that ended in the last interval, where the scheduler counts waits, and how many rows.
 fn waits(state: &State) -> Option<(Table<'static>, usize)> {
     if state.change.waits.is_empty() {
@@ -219,15 +225,8 @@ fn waits(state: &State) -> Option<(Table<'static>, usize)> {
         rows.push(Row::new(cells));
     }
     let count = rows.len();
-    let widths = [
-        Constraint::Length(10),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(9),
-    ];
     let heading = heading("waits, µs", ["/s", "median", "p99", "max"]);
-    Some((Table::new(rows, widths).header(heading), count))
+    Some((Table::new(rows, WIDTHS).header(heading), count))
 }
 
 /// The last-level caches, and how many.
@@ -248,15 +247,8 @@ fn caches(state: &State) -> Option<(Table<'static>, usize)> {
             right(cache.runnable.to_string()),
         ])
     });
-    let widths = [
-        Constraint::Length(10),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(9),
-    ];
     let heading = heading("LLC", ["node", "CPUs", "busy", "runnable"]);
-    Some((Table::new(rows, widths).header(heading), caches.len()))
+    Some((Table::new(rows, WIDTHS).header(heading), caches.len()))
 }
 
 #[cfg(test)]
