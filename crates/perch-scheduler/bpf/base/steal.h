@@ -55,13 +55,16 @@ static inline enum perch_event theft(perch_u32 domain_flags)
 /*
  * Sets the CPU's clock and adds the change to `jumped`. A reading that was
  * stored less `jumped` becomes a valid reading again when the present `jumped`
- * is added.
+ * is added. The task that ran until now may still be runnable, if its group's limit
+ * stops it here: it is charged later, and has to keep its lag.
  */
 static inline void set_clock(perch_u32 cpu, perch_u64 clock)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u64 jump = clock - c->clock;
 
-	c->jumped += clock - c->clock;
+	c->jumped += jump;
+	c->curr_vtime += jump;
 	c->clock = clock;
 }
 
