@@ -132,7 +132,7 @@ struct perch_cpu {
 	perch_u32 held;	      /* runnable tasks of its run queue that cpu.max holds back */
 	perch_u32 limited;    /* enum perch_limited, of the running task */
 	perch_u32 swept;      /* how often a group had reached its limit when its queue was swept */
-	perch_u32 pad;
+	perch_u32 sched_idle; /* the running task counts as SCHED_IDLE */
 	perch_s64 granted_ns; /* time that the running task's groups granted and it has not used */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
@@ -229,7 +229,9 @@ struct perch_group_slot {
 	struct perch_group_cell PERCH_AS *cells; /* one per CPU */
 	perch_u32 limited;			 /* it or a group above has a quota */
 	perch_u32 throttled;			 /* it has used up its quota */
-	perch_u64 line[2];
+	perch_u32 idle;				 /* cpu.idle of this group */
+	perch_u32 sched_idle;			 /* cpu.idle of it or of a group above */
+	perch_u64 line[1];
 	/* For cpu.max (follow/limit.h), on a cache line of their own: */
 	perch_s64 left_ns;    /* time that its tasks may still run; below 0: they ran too long */
 	perch_u64 quota_ns;   /* time that each period brings; 0: no limit */
@@ -304,6 +306,7 @@ struct perch_config {
 		*waiting; /* a bit for each CPU, by words of 64: its queue may hold a task */
 	struct perch_idle PERCH_AS *idle;    /* of nr_possible CPUs */
 	perch_u64 PERCH_AS *misfits;	     /* likewise: it runs a task that does not fit it */
+	perch_u64 PERCH_AS *sched_idle;	     /* likewise: only tasks of SCHED_IDLE are there */
 	struct perch_epoch PERCH_AS *epochs; /* one per CPU, for the cache mechanism */
 	struct perch_llc_load PERCH_AS *llc_loads; /* one an LLC, for the cache mechanism */
 	perch_u64 slice_ns;			   /* slice of a task that is alone */

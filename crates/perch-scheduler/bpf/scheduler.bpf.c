@@ -53,7 +53,7 @@ void BPF_PROG(perch_running, struct task_struct *p)
 
 	use_arena();
 	picked(c, p);
-	follow_running(p, c, cpu);
+	start(p, cpu);
 }
 
 SEC("struct_ops/stopping")
@@ -171,6 +171,7 @@ struct sched_ext_ops perch_ops = {
 	.cgroup_move = (void *)perch_cgroup_move,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
 	.cgroup_set_bandwidth = (void *)perch_cgroup_set_bandwidth,
+	.cgroup_set_idle = (void *)perch_cgroup_set_idle,
 	.cpu_release = (void *)perch_cpu_release,
 	.init = (void *)perch_init,
 	.exit = (void *)perch_exited,

@@ -35,13 +35,14 @@ const OPS_ENQ_LAST: u64 = 1 << 1;
 const OPS_SWITCH_PARTIAL: u64 = 1 << 3;
 
 /// The callbacks that are for task groups alone.
-const GROUP_MEMBERS: [&str; 6] = [
+const GROUP_MEMBERS: [&str; 7] = [
     "quiescent",
     "cgroup_init",
     "cgroup_exit",
     "cgroup_move",
     "cgroup_set_weight",
     LIMITS,
+    IDLE,
 ];
 
 /// The callback for a task that becomes runnable: for task groups and for waits.
@@ -49,6 +50,9 @@ const RUNNABLE: &str = "runnable";
 
 /// The callback by which a kernel tells of `cpu.max`.
 pub(crate) const LIMITS: &str = "cgroup_set_bandwidth";
+
+/// The callback by which a kernel tells of a change of `cpu.idle`.
+pub(crate) const IDLE: &str = "cgroup_set_idle";
 
 /// The memory with which the BPF program starts: the arena's first bytes and its read-only
 /// configuration.
@@ -274,6 +278,7 @@ impl Plan {
         let idle_shift = idle_shift(topology);
         let idle = Array::<Idle>::reserve(&mut image, possible.div_ceil(1 << idle_shift));
         let misfits = image.reserve(possible.div_ceil(64) * 8);
+        let sched_idle = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = Array::<Memory>::reserve(&mut image, nr_memories);
         let (counted, waiting_tasks) = match tuning.waits {
@@ -307,6 +312,7 @@ impl Plan {
             waiting,
             idle: idle.at(),
             misfits,
+            sched_idle,
             epochs,
             llc_loads,
             slice_ns: tuning.slice_us.ns(),
@@ -413,8 +419,9 @@ impl Plan {
             if self.config.counts_waits == 0 {
                 members.push(RUNNABLE);
             }
-        } else if !kernel.limits {
-            members.push(LIMITS);
+        } else {
+            let told = [(kernel.limits, LIMITS), (kernel.idle_groups, IDLE)];
+            members.extend(told.iter().filter(|(told, _)| !told).map(|(_, name)| name));
         }
         // Without a table of processes or of groups the program need not know to which of them
         // a task belongs.
@@ -489,7 +496,7 @@ pub(crate) fn idle_cpu() -> Cpu {
         held: 0,
         limited: 0,
         swept: 0,
-        pad: 0,
+        sched_idle: 0,
         granted_ns: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],

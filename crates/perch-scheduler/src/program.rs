@@ -15,7 +15,7 @@ use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
 
-use crate::arena::{LIMITS, Plan};
+use crate::arena::{IDLE, LIMITS, Plan};
 use crate::counters::Counters;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
@@ -285,6 +285,8 @@ pub struct Abilities {
     pub takes_back: bool,
     /// It tells a scheduler of `cpu.max` (Linux 6.17).
     pub limits: bool,
+    /// It tells a scheduler when `cpu.idle` changes (Linux 7.2).
+    pub idle_groups: bool,
 }
 
 impl Abilities {
@@ -293,15 +295,20 @@ impl Abilities {
         // Wider than 32 bits, the flags are an enum64.
         let flags = kernel.type_by_name::<Enum64<'_>>("scx_enq_flags");
         let callbacks = kernel.type_by_name::<Struct<'_>>("sched_ext_ops");
+        let has = |name: &str| {
+            callbacks.as_ref().is_some_and(|callbacks| {
+                callbacks
+                    .iter()
+                    .any(|member| member.name == Some(OsStr::new(name)))
+            })
+        };
         Abilities {
             takes_back: flags.is_some_and(|flags| {
                 let name = Some(OsStr::new("SCX_ENQ_IMMED"));
                 flags.iter().any(|flag| flag.name == name)
             }),
-            limits: callbacks.is_some_and(|callbacks| {
-                let name = Some(OsStr::new(LIMITS));
-                callbacks.iter().any(|member| member.name == name)
-            }),
+            limits: has(LIMITS),
+            idle_groups: has(IDLE),
         }
     }
 }

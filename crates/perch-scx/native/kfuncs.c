@@ -15,6 +15,9 @@
 
 const struct scx_kernel *scx_kernel;
 
+/* What a pointer to nothing leads to where BPF would read zeros (bpf_core_read.h). */
+char scx_zeros[4096];
+
 void scx_bind(const struct scx_kernel *kernel)
 {
 	scx_kernel = kernel;

@@ -19,9 +19,6 @@ int CONFIG_HZ = 250;
 char CONFIG_CC_VERSION_TEXT[64];
 char CONFIG_LOCALVERSION[64];
 
-/* What a pointer to nothing leads to where BPF would read zeros (bpf_core_read.h). */
-char scx_zeros[4096];
-
 KFUNC(void, bpf_rcu_read_lock, void)
 {
 }

@@ -150,10 +150,11 @@ impl Loader for PerchLoader {
     }
 }
 
-/// What the simulated kernel does. Its groups have no `cpu.max`.
+/// What the simulated kernel does. Its groups have no `cpu.max` and no `cpu.idle`.
 const KERNEL: Abilities = Abilities {
     takes_back: true,
     limits: false,
+    idle_groups: false,
 };
 
 fn leave_out(callbacks: &mut Callbacks, member: &str) {
@@ -165,7 +166,7 @@ fn leave_out(callbacks: &mut Callbacks, member: &str) {
         "cgroup_exit" => callbacks.cgroup_exit = None,
         "cgroup_move" => callbacks.cgroup_move = None,
         "cgroup_set_weight" => callbacks.cgroup_set_weight = None,
-        "cgroup_set_bandwidth" => {}
+        "cgroup_set_bandwidth" | "cgroup_set_idle" => {}
         "exit_task" => callbacks.exit_task = None,
         "init_task" => callbacks.init_task = None,
         other => unreachable!("the loader leaves out {other}"),

@@ -186,6 +186,7 @@ static inline void starts(struct task_struct *p, const struct perch_band_task *t
 
 	if (t && t->prio) {
 		c->band_prio = t->prio;
+		c->sched_idle = 0;
 		c->exec_start = p->se.sum_exec_runtime;
 		c->curr_weight = p->scx.weight;
 		/*
@@ -213,7 +214,7 @@ void BPF_PROG(perch_band_running, struct task_struct *p)
 
 	use_arena();
 	starts(p, band_task(p), cpu);
-	follow_running(p, cpu_state(cpu), cpu);
+	start(p, cpu);
 }
 
 SEC("struct_ops/stopping")
@@ -303,6 +304,7 @@ struct sched_ext_ops perch_band_ops = {
 	.cgroup_move = (void *)perch_cgroup_move,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
 	.cgroup_set_bandwidth = (void *)perch_cgroup_set_bandwidth,
+	.cgroup_set_idle = (void *)perch_cgroup_set_idle,
 	.cpu_release = (void *)perch_cpu_release,
 	.init = (void *)perch_init,
 	.exit = (void *)perch_exited,

@@ -15,7 +15,7 @@ static __always_inline void look_at_wakee(struct perch_task *t, struct task_stru
 
 	t->id = pid;
 	t->nr_allowed = p->nr_cpus_allowed;
-	t->flags = p->policy == SCHED_IDLE ? PERCH_TASK_SCHED_IDLE : 0;
+	t->flags = is_sched_idle(p) ? PERCH_TASK_SCHED_IDLE : 0;
 	/* CPUs' loads are those of their queues (perch_host_load()), and this task is in none. */
 	t->load = 0;
 	if (m->pid == pid) {
@@ -208,6 +208,13 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 			insert_direct(p, SCX_DSQ_LOCAL, 0);
 			*placed = true;
 			c->events[PERCH_EV_DIRECT]++;
+			break;
+		}
+		if (!(q->wakee.flags & PERCH_TASK_SCHED_IDLE) && claim_sched_idle(q->verdict.cpu)) {
+			insert_direct(p, SCX_DSQ_LOCAL, SCX_ENQ_PREEMPT);
+			*placed = true;
+			c->events[PERCH_EV_DIRECT]++;
+			c->events[PERCH_EV_PREEMPTED]++;
 			break;
 		}
 		if (q->verdict.reason == PERCH_BY_SLOW_PATH ||

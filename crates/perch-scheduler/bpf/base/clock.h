@@ -120,6 +120,7 @@ static __always_inline void picked(struct perch_cpu __arena *c, const struct tas
 	c->curr_vtime = vtime;
 	c->turn_start = c->exec_start = p->se.sum_exec_runtime;
 	c->curr_weight = p->scx.weight;
+	c->sched_idle = p->policy == SCHED_IDLE;
 	c->behind = 0;
 }
 

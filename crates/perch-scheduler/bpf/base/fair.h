@@ -20,9 +20,15 @@ static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
 	if ((enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed == 1) {
 		struct perch_cpu __arena *c = cpu_state(cpu);
 
+		bool idle = claim_idle(cpu);
+
 		c->reasons[PERCH_BY_AFFINITY]++;
 		c->events[PERCH_EV_PINNED]++;
-		if (claim_idle(cpu)) {
+		if (!idle && !is_sched_idle(p) && claim_sched_idle(cpu)) {
+			idle = true;
+			enq_flags |= SCX_ENQ_PREEMPT;
+		}
+		if (idle) {
 			insert_direct(p, SCX_DSQ_LOCAL, enq_flags);
 			c->events[PERCH_EV_DIRECT]++;
 			return;
@@ -79,11 +85,23 @@ static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bo
 	return false;
 }
 
+/* The task starts to run. */
+static __always_inline void start(struct task_struct *p, perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	follow_running(p, c, cpu);
+	if (c->sched_idle)
+		mark_sched_idle(cpu);
+}
+
 static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runnable)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	perch_u64 ran = account(c, p, !nr_waiting || !is_waiting(cpu));
 
+	if (c->sched_idle)
+		claim_sched_idle(cpu);
 	if (!runnable && config()->behind_ns)
 		note_turn(p, p->se.sum_exec_runtime - c->turn_start);
 	follow_left(c, cpu);

@@ -67,6 +67,9 @@ struct perch_follower {
 	bool (*bars)(struct task_struct *p);
 	bool (*hold)(struct task_struct *p, perch_u64 enq_flags);
 
+	/* True: the task counts as one of SCHED_IDLE, though its own policy is another. */
+	bool (*sched_idle)(struct task_struct *p);
+
 	/*
 	 * A wake-up, before anything else is known of it. True: the wakee may have to go elsewhere
 	 * though the CPU where it ran last idles, or the follower wants to hear of the policy's answer.
@@ -162,6 +165,7 @@ static __always_inline void follow_begin_memory(struct perch_memory __arena *m,
 						const struct task_struct *p, perch_u32 cpu);
 static __always_inline bool follow_bars(struct task_struct *p);
 static __always_inline bool follow_hold(struct task_struct *p, perch_u64 enq_flags);
+static __always_inline bool follow_sched_idle(struct task_struct *p);
 static __always_inline bool follow_draws(const struct task_struct *p,
 					 const struct perch_memory __arena *m);
 static __always_inline void follow_wakee(struct perch_task *t, struct task_struct *p,

@@ -101,10 +101,9 @@ PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u3
 	return idle_among(w, among);
 }
 
-/* sched_ext keeps no such mask: a wakee far ahead of a SCHED_IDLE task preempts it instead. */
 PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w)
 {
-	return 0;
+	return config()->sched_idle[w];
 }
 
 /* Runnable tasks that a follower holds back, on all CPUs: while there is none, no CPU's are read. */

@@ -42,22 +42,41 @@ PERCH_OUTLINE perch_u64 idle_among(perch_u32 w, perch_u64 among)
 	return idle;
 }
 
-/* Claims an idle CPU for a task; false: it does not idle, or another CPU was faster. */
-static inline bool claim_idle(perch_u32 cpu)
+/* Clears a CPU's bit; false: it is not set, or another CPU was faster. An arena has no fetch_and. */
+static inline bool take_bit(perch_u64 __arena *word, perch_u32 cpu)
 {
-	struct perch_idle __arena *part = idle_part(cpu);
-	perch_u64 bit = 1ull << (cpu % 64), cpus = part->cpus, seen;
+	perch_u64 bit = 1ull << (cpu % 64), cpus = *word, seen;
 
-	if (PERCH_CLAIM_LOST)
-		return false;
-	PERCH_WRITES(&part->cpus);
 	while (cpus & bit && PERCH_MORE) {
-		seen = __sync_val_compare_and_swap(&part->cpus, cpus, cpus & ~bit);
+		seen = __sync_val_compare_and_swap(word, cpus, cpus & ~bit);
 		if (seen == cpus)
 			return true;
 		cpus = seen;
 	}
 	return false;
+}
+
+/* Claims an idle CPU for a task; false: it does not idle, or another CPU was faster. */
+static inline bool claim_idle(perch_u32 cpu)
+{
+	if (PERCH_CLAIM_LOST)
+		return false;
+	PERCH_WRITES(&idle_part(cpu)->cpus);
+	return take_bit(&idle_part(cpu)->cpus, cpu);
+}
+
+static inline bool runs_sched_idle(perch_u32 cpu)
+{
+	return config()->sched_idle[cpu / 64] >> (cpu % 64) & 1;
+}
+
+/*
+ * Claims a CPU that runs only tasks of SCHED_IDLE for another, which preempts them; false: it does not,
+ * or another CPU was faster.
+ */
+static inline bool claim_sched_idle(perch_u32 cpu)
+{
+	return take_bit(&config()->sched_idle[cpu / 64], cpu);
 }
 
 static inline void mark_idle(perch_u32 cpu)

@@ -80,7 +80,23 @@ struct kernfs_node {
 	__u64 id; /* no other folder has had it since boot */
 };
 
+/* A cgroup's part in one controller. */
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+/* Its part in the cpu controller. */
+struct task_group {
+	struct cgroup_subsys_state css;
+	int idle; /* cpu.idle */
+};
+
+enum cgroup_subsys_id {
+	cpu_cgrp_id = 0,
+};
+
 struct cgroup {
+	struct cgroup_subsys_state *subsys[1]; /* by enum cgroup_subsys_id */
 	struct kernfs_node *kn;
 	int level; /* 0: the root */
 	struct cgroup *ancestors[];
@@ -173,6 +189,7 @@ struct sched_ext_ops {
 	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);
 	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, __u64 period_us, __u64 quota_us,
 				     __u64 burst_us);
+	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
@@ -186,6 +203,7 @@ struct sched_ext_ops {
 #define TASK_UNINTERRUPTIBLE 2u
 #define SCHED_FIFO 1u
 #define SCHED_RR 2u
+#define SCHED_BATCH 3u
 #define SCHED_IDLE 5u
 #define SCHED_DEADLINE 6u
 #define DEFAULT_PRIO 120
@@ -194,6 +212,7 @@ struct sched_ext_ops {
 #define SCX_DSQ_LOCAL ((1ull << 63) | 2)
 #define SCX_DSQ_LOCAL_ON ((1ull << 63) | (1ull << 62))
 #define SCX_ENQ_WAKEUP 1ull
+#define SCX_ENQ_PREEMPT (1ull << 32)
 #define SCX_ENQ_LAST (1ull << 41)
 #define SCX_WAKE_FORK 4ull
 #define SCX_WAKE_TTWU 8ull

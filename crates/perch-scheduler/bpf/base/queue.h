@@ -96,6 +96,24 @@ static inline perch_u64 lead_over(const struct perch_cpu __arena *c, const struc
 	return virtual_ns(slice_for(2), c->curr_weight) - virtual_ns(slice_for(2), weight);
 }
 
+static inline bool is_sched_idle(struct task_struct *p)
+{
+	return p->policy == SCHED_IDLE || follow_sched_idle(p);
+}
+
+/*
+ * True if a wakee of this virtual time takes the CPU from the task that runs. As in the fair class,
+ * one of SCHED_IDLE loses it to any other, and neither it nor one of SCHED_BATCH takes it.
+ */
+static inline bool interrupts(const struct perch_cpu __arena *c, struct task_struct *p,
+			      perch_u64 vtime)
+{
+	if (c->sched_idle)
+		return !is_sched_idle(p);
+	return vtime + config()->preempt_ns < c->curr_vtime + lead_over(c, p) &&
+	       p->policy != SCHED_BATCH && !is_sched_idle(p);
+}
+
 /* Queues the task behind those that the CPU already has. */
 static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
 {
@@ -116,8 +134,7 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 	mark_waiting(cpu);
 	insert_vtime(p, cpu, slice_for(nr_running(cpu)), vtime, enq_flags);
 	count(cpu, PERCH_EV_QUEUED);
-	if ((enq_flags & SCX_ENQ_WAKEUP) && c->curr_weight &&
-	    vtime + config()->preempt_ns < c->curr_vtime + lead_over(c, p)) {
+	if ((enq_flags & SCX_ENQ_WAKEUP) && c->curr_weight && interrupts(c, p, vtime)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		count(cpu, PERCH_EV_PREEMPTED);
 	}
@@ -232,7 +249,10 @@ static __attribute__((noinline)) bool relieve_one(perch_u32 cpu)
 	return found;
 }
 
-/* The virtual time at which the first task in the queue comes before the running one; ~0: none waits. */
+/*
+ * The virtual time at which the first task in the queue comes before the running one; 0: whatever that
+ * one's; ~0: none waits.
+ */
 static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 {
 	struct bpf_iter_scx_dsq it;
@@ -241,11 +261,24 @@ static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 
 	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
 		p = bpf_iter_scx_dsq_next(&it);
-		if (p)
+		if (p && cpu_state(cpu)->sched_idle && !is_sched_idle(p))
+			vtime = 0;
+		else if (p)
 			vtime = p->scx.dsq_vtime - lead_over(cpu_state(cpu), p);
 	}
 	bpf_iter_scx_dsq_destroy(&it);
 	return vtime;
+}
+
+/*
+ * A task of SCHED_IDLE starts to run here. If all that wait are of SCHED_IDLE, any other wakee may
+ * take the CPU for idle. The first stands for them all: it is another's turn only for lack of others.
+ */
+static __attribute__((noinline)) int mark_sched_idle(perch_u32 cpu)
+{
+	if (!is_waiting(cpu) || first_vtime(cpu))
+		__sync_fetch_and_or(&config()->sched_idle[cpu / 64], 1ull << (cpu % 64));
+	return 0;
 }
 
 #endif

@@ -109,16 +109,23 @@ static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
  * over would have more of a CPU there; between equal CPUs that needs a
  * difference of two tasks. An idle CPU takes a waiting task whatever its own
  * capacity, or two hogs would share a big CPU beside it.
+ *
+ * Where no CPU is idle, one that runs only tasks of SCHED_IDLE takes the waiting
+ * task. Those tasks' own queues are not levelled with the others', to which they
+ * would come back at once.
  */
 static inline void level_queues(perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(0, set), k;
-	perch_u32 least = ~0u, most = 0, idlest = 0, busiest = 0;
+	perch_u32 least = ~0u, most = 0, idlest = 0, busiest = 0, yielding = PERCH_NONE;
 	perch_u32 idlest_has = 1024, busiest_has = 1024;
 
 	for (k = another_zero(); k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
+		perch_u64 yields = m & config()->sched_idle[first + k];
 
+		if (yields)
+			yielding = (first + k) * 64 + __builtin_ctzll(yields);
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 nr = cpu_state(cpu)->queued;
@@ -137,6 +144,15 @@ static inline void level_queues(perch_u32 set)
 				busiest_has = capacity;
 			}
 		}
+	}
+	if (least && yielding != PERCH_NONE && most) {
+		if (!runs_sched_idle(busiest)) {
+			cpu_state(yielding)->pull_from = busiest;
+			scx_bpf_kick_cpu(yielding, SCX_KICK_PREEMPT);
+			return;
+		}
+		if (!runs_sched_idle(idlest))
+			return;
 	}
 	if (least ? most * idlest_has <= (least + 1) * busiest_has : most < 2)
 		return;

@@ -117,6 +117,15 @@ static __always_inline bool follow_hold(struct task_struct *p, perch_u64 enq_fla
 	return false;
 }
 
+static __always_inline bool follow_sched_idle(struct task_struct *p)
+{
+#define FOLLOWER(name, on)                                                       \
+	if (name##_follower.sched_idle && (on) && name##_follower.sched_idle(p)) \
+		return true;
+#include "followers.def"
+	return false;
+}
+
 static __always_inline bool follow_draws(const struct task_struct *p,
 					 const struct perch_memory __arena *m)
 {

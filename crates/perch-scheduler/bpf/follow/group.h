@@ -236,6 +236,65 @@ static __attribute__((noinline)) perch_u64 worth(perch_u32 slot, perch_u32 weigh
 	return part < PERCH_LEAST_WORTH ? PERCH_LEAST_WORTH : part;
 }
 
+/* Of SCHED_IDLE's weight, where nice 0 has 1024: less than one of sched_ext's per cents. */
+#define PERCH_SCHED_IDLE_WEIGHT 3
+
+/* The flattened weight of a task of the group in `slot`. */
+static inline perch_u32 flat_weight(const struct task_struct *p, perch_u32 slot)
+{
+	perch_u32 flat = worth(slot, p->scx.weight);
+
+	if (p->policy == SCHED_IDLE)
+		flat = flat * 100 / 1024 * PERCH_SCHED_IDLE_WEIGHT;
+	return flat < PERCH_LEAST_WORTH ? PERCH_LEAST_WORTH : flat;
+}
+
+/* Groups with cpu.idle. */
+static perch_u32 nr_sched_idle;
+
+/* True if the group, or one above it, has cpu.idle. */
+static __attribute__((noinline)) perch_u32 has_idle(perch_u32 slot)
+{
+	while (slot && PERCH_MORE) {
+		if (group_at(slot)->idle)
+			return 1;
+		slot = group_at(slot)->parent;
+	}
+	return 0;
+}
+
+/*
+ * The group in this slot has this cpu.idle from now on. With it the group has the least weight, near
+ * that of SCHED_IDLE; when it ends, the default weight, as in the kernel.
+ */
+static __attribute__((noinline)) int set_idle(perch_u32 slot, perch_u32 idle)
+{
+	perch_u32 i;
+
+	if (__sync_lock_test_and_set(&group_at(slot)->idle, idle) == idle)
+		return 0;
+	__sync_fetch_and_add(&nr_sched_idle, idle ? 1 : -1);
+	group_at(slot)->weight = idle ? 1 : 100;
+	settle(slot);
+	for (i = PERCH_ZERO; i < config()->nr_groups && can_loop; i++)
+		if (group_at(i + 1)->refs)
+			group_at(i + 1)->sched_idle = has_idle(i + 1);
+	return 0;
+}
+
+/* cpu.idle of the cgroup, which the kernel tells of only when it changes. */
+static inline perch_u32 idle_of(struct cgroup *cgrp)
+{
+	perch_u32 controller = bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id);
+	struct cgroup_subsys_state *css = BPF_CORE_READ(cgrp, subsys[controller]);
+	struct task_group *group;
+
+	if (!css)
+		return 0;
+	group = (void *)css - bpf_core_field_offset(struct task_group, css);
+	return BPF_CORE_READ(group, idle) > 0;
+}
+
 /* Drops a reference to the group. With the last one the slot is free, and its parent loses one. */
 static __attribute__((noinline)) int put_group(perch_u32 slot)
 {
@@ -248,6 +307,7 @@ static __attribute__((noinline)) int put_group(perch_u32 slot)
 			break;
 		scx_bpf_destroy_dsq(group_queue(slot));
 		bpf_map_push_elem(&free_groups, &freed, 0);
+		set_idle(slot, 0);
 		__sync_fetch_and_add(&nr_live, -1);
 		count_group(PERCH_EV_GROUPS_ENDED);
 		slot = parent;
@@ -327,6 +387,7 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 	g->load = 0;
 	g->counted = 0;
 	g->weight = weight;
+	g->idle = 0;
 	g->limited = g->throttled = 0;
 	g->quota_ns = 0;
 	g->parent = parent;
@@ -334,6 +395,9 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 	get_group(parent);
 	held->slot = slot;
 	held->own = 1;
+	g->sched_idle = has_idle(slot);
+	if (idle_of(cgrp))
+		set_idle(slot, 1);
 	__sync_fetch_and_add(&nr_live, 1);
 	count_group(PERCH_EV_GROUPS_TRACKED);
 	return 0;
@@ -351,10 +415,19 @@ static inline void weigh_group(struct cgroup *cgrp, perch_u32 weight)
 {
 	struct perch_cgroup_slot *held = bpf_cgrp_storage_get(&cgroups, cgrp, 0, 0);
 
-	if (!held || !held->own)
+	if (!held || !held->own || group_at(held->slot)->idle)
 		return;
 	group_at(held->slot)->weight = weight;
 	settle(held->slot);
+}
+
+/* The administrator wrote to cpu.idle. */
+static inline void idle_group(struct cgroup *cgrp, perch_u32 idle)
+{
+	struct perch_cgroup_slot *held = bpf_cgrp_storage_get(&cgroups, cgrp, 0, 0);
+
+	if (held && held->own)
+		set_idle(held->slot, idle);
 }
 
 /* Fills the stack of free slots, before the kernel names the first cgroup. */
@@ -400,9 +473,22 @@ static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 		if (group_at(t->slot)->limited)
 			c->limited = t->passes ? PERCH_PASSES : PERCH_LIMITED;
 		t->passes = 0;
+		c->sched_idle |= group_at(t->slot)->sched_idle;
 	}
-	c->flat = worth(c->group, p->scx.weight);
+	c->flat = flat_weight(p, c->group);
 	return 0;
+}
+
+static __attribute__((noinline)) bool in_idle_group(struct task_struct *p)
+{
+	struct perch_group_task *t = group_task(p);
+
+	return t && t->slot && group_at(t->slot)->sched_idle;
+}
+
+static inline bool group_sched_idle(struct task_struct *p)
+{
+	return nr_sched_idle && in_idle_group(p);
 }
 
 static inline int group_init(void)
@@ -447,13 +533,14 @@ static inline void group_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ra
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
 	if (c->group)
-		c->flat = worth(c->group, p->scx.weight);
+		c->flat = flat_weight(p, c->group);
 }
 
 static const struct perch_follower group_follower = {
 	.init = group_init,
 	.init_task = group_init_task,
 	.exit_task = group_exit_task,
+	.sched_idle = group_sched_idle,
 	.running = group_running,
 	.tick = group_tick,
 };

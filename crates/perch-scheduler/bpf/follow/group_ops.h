@@ -79,6 +79,14 @@ void BPF_PROG(perch_cgroup_set_weight, struct cgroup *cgrp, __u32 weight)
 	weigh_group(cgrp, weight);
 }
 
+/* From 7.2 on. */
+SEC("struct_ops/cgroup_set_idle")
+void BPF_PROG(perch_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	use_arena();
+	idle_group(cgrp, idle);
+}
+
 SEC("struct_ops/cgroup_set_bandwidth")
 void BPF_PROG(perch_cgroup_set_bandwidth, struct cgroup *cgrp, __u64 period_us, __u64 quota_us,
 	      __u64 burst_us)

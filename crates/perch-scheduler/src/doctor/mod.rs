@@ -23,7 +23,7 @@ pub use groups::Groups;
 pub use load::Load;
 pub use real_time::{RealTime, Task};
 
-use crate::arena::LIMITS;
+use crate::arena::{IDLE, LIMITS};
 use crate::kernel::{Kernel, Purpose, UnableError};
 use crate::program::Abilities;
 use crate::settings::Settings;
@@ -109,7 +109,22 @@ impl Diagnosis {
     /// True if perch would enforce `cpu.max`: the kernel tells of it, and perch follows groups.
     pub fn enforces_limits(&self) -> bool {
         let told = matches!(&self.functions, Ok(Some(found)) if found.abilities.limits);
-        told && matches!(&self.load, Ok(load) if !load.left_out.contains(&LIMITS))
+        told && self.is_told(LIMITS)
+    }
+
+    /// True if perch would treat the tasks of groups with `cpu.idle` as SCHED_IDLE: it follows groups.
+    pub fn follows_idle_groups(&self) -> bool {
+        self.is_told("cgroup_init")
+    }
+
+    /// True if perch would also notice that an administrator writes to `cpu.idle`.
+    pub fn notices_idle_groups(&self) -> bool {
+        let told = matches!(&self.functions, Ok(Some(found)) if found.abilities.idle_groups);
+        told && self.is_told(IDLE)
+    }
+
+    fn is_told(&self, callback: &str) -> bool {
+        matches!(&self.load, Ok(load) if !load.left_out.contains(&callback))
     }
 }
 

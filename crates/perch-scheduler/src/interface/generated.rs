@@ -114,7 +114,7 @@ pub struct perch_cpu {
     pub held: u32,
     pub limited: u32,
     pub swept: u32,
-    pub pad: u32,
+    pub sched_idle: u32,
     pub granted_ns: i64,
     pub events: [u64; 60usize],
     pub reasons: [u64; 64usize],
@@ -259,8 +259,8 @@ const _: () = {
         "Offset of field: perch_cpu::swept",
     ][::std::mem::offset_of!(perch_cpu, swept) - 232usize];
     [
-        "Offset of field: perch_cpu::pad",
-    ][::std::mem::offset_of!(perch_cpu, pad) - 236usize];
+        "Offset of field: perch_cpu::sched_idle",
+    ][::std::mem::offset_of!(perch_cpu, sched_idle) - 236usize];
     [
         "Offset of field: perch_cpu::granted_ns",
     ][::std::mem::offset_of!(perch_cpu, granted_ns) - 240usize];
@@ -429,7 +429,9 @@ pub struct perch_group_slot {
     pub cells: u64,
     pub limited: u32,
     pub throttled: u32,
-    pub line: [u64; 2usize],
+    pub idle: u32,
+    pub sched_idle: u32,
+    pub line: [u64; 1usize],
     pub left_ns: i64,
     pub quota_ns: u64,
     pub period_ns: u64,
@@ -471,8 +473,14 @@ const _: () = {
         "Offset of field: perch_group_slot::throttled",
     ][::std::mem::offset_of!(perch_group_slot, throttled) - 44usize];
     [
+        "Offset of field: perch_group_slot::idle",
+    ][::std::mem::offset_of!(perch_group_slot, idle) - 48usize];
+    [
+        "Offset of field: perch_group_slot::sched_idle",
+    ][::std::mem::offset_of!(perch_group_slot, sched_idle) - 52usize];
+    [
         "Offset of field: perch_group_slot::line",
-    ][::std::mem::offset_of!(perch_group_slot, line) - 48usize];
+    ][::std::mem::offset_of!(perch_group_slot, line) - 56usize];
     [
         "Offset of field: perch_group_slot::left_ns",
     ][::std::mem::offset_of!(perch_group_slot, left_ns) - 64usize];
@@ -616,6 +624,7 @@ pub struct perch_config {
     pub waiting: u64,
     pub idle: u64,
     pub misfits: u64,
+    pub sched_idle: u64,
     pub epochs: u64,
     pub llc_loads: u64,
     pub slice_ns: u64,
@@ -657,7 +666,7 @@ pub struct perch_config {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 376usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 384usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -681,119 +690,122 @@ const _: () = {
         "Offset of field: perch_config::misfits",
     ][::std::mem::offset_of!(perch_config, misfits) - 144usize];
     [
+        "Offset of field: perch_config::sched_idle",
+    ][::std::mem::offset_of!(perch_config, sched_idle) - 152usize];
+    [
         "Offset of field: perch_config::epochs",
-    ][::std::mem::offset_of!(perch_config, epochs) - 152usize];
+    ][::std::mem::offset_of!(perch_config, epochs) - 160usize];
     [
         "Offset of field: perch_config::llc_loads",
-    ][::std::mem::offset_of!(perch_config, llc_loads) - 160usize];
+    ][::std::mem::offset_of!(perch_config, llc_loads) - 168usize];
     [
         "Offset of field: perch_config::slice_ns",
-    ][::std::mem::offset_of!(perch_config, slice_ns) - 168usize];
+    ][::std::mem::offset_of!(perch_config, slice_ns) - 176usize];
     [
         "Offset of field: perch_config::slice_min_ns",
-    ][::std::mem::offset_of!(perch_config, slice_min_ns) - 176usize];
+    ][::std::mem::offset_of!(perch_config, slice_min_ns) - 184usize];
     [
         "Offset of field: perch_config::lag_ns",
-    ][::std::mem::offset_of!(perch_config, lag_ns) - 184usize];
+    ][::std::mem::offset_of!(perch_config, lag_ns) - 192usize];
     [
         "Offset of field: perch_config::preempt_ns",
-    ][::std::mem::offset_of!(perch_config, preempt_ns) - 192usize];
+    ][::std::mem::offset_of!(perch_config, preempt_ns) - 200usize];
     [
         "Offset of field: perch_config::balance_ns",
-    ][::std::mem::offset_of!(perch_config, balance_ns) - 200usize];
+    ][::std::mem::offset_of!(perch_config, balance_ns) - 208usize];
     [
         "Offset of field: perch_config::behind_ns",
-    ][::std::mem::offset_of!(perch_config, behind_ns) - 208usize];
+    ][::std::mem::offset_of!(perch_config, behind_ns) - 216usize];
     [
         "Offset of field: perch_config::behind_most_ns",
-    ][::std::mem::offset_of!(perch_config, behind_most_ns) - 216usize];
+    ][::std::mem::offset_of!(perch_config, behind_most_ns) - 224usize];
     [
         "Offset of field: perch_config::steal_remote_ns",
-    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 224usize];
+    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 232usize];
     [
         "Offset of field: perch_config::memories",
-    ][::std::mem::offset_of!(perch_config, memories) - 232usize];
+    ][::std::mem::offset_of!(perch_config, memories) - 240usize];
     [
         "Offset of field: perch_config::memory_mask",
-    ][::std::mem::offset_of!(perch_config, memory_mask) - 240usize];
+    ][::std::mem::offset_of!(perch_config, memory_mask) - 248usize];
     [
         "Offset of field: perch_config::nr_llcs",
-    ][::std::mem::offset_of!(perch_config, nr_llcs) - 244usize];
+    ][::std::mem::offset_of!(perch_config, nr_llcs) - 252usize];
     [
         "Offset of field: perch_config::nr_possible",
-    ][::std::mem::offset_of!(perch_config, nr_possible) - 248usize];
+    ][::std::mem::offset_of!(perch_config, nr_possible) - 256usize];
     [
         "Offset of field: perch_config::detail",
-    ][::std::mem::offset_of!(perch_config, detail) - 252usize];
+    ][::std::mem::offset_of!(perch_config, detail) - 260usize];
     [
         "Offset of field: perch_config::capacities",
-    ][::std::mem::offset_of!(perch_config, capacities) - 253usize];
+    ][::std::mem::offset_of!(perch_config, capacities) - 261usize];
     [
         "Offset of field: perch_config::cache",
-    ][::std::mem::offset_of!(perch_config, cache) - 254usize];
+    ][::std::mem::offset_of!(perch_config, cache) - 262usize];
     [
         "Offset of field: perch_config::utils",
-    ][::std::mem::offset_of!(perch_config, utils) - 255usize];
+    ][::std::mem::offset_of!(perch_config, utils) - 263usize];
     [
         "Offset of field: perch_config::slots",
-    ][::std::mem::offset_of!(perch_config, slots) - 256usize];
+    ][::std::mem::offset_of!(perch_config, slots) - 264usize];
     [
         "Offset of field: perch_config::nr_slots",
-    ][::std::mem::offset_of!(perch_config, nr_slots) - 264usize];
+    ][::std::mem::offset_of!(perch_config, nr_slots) - 272usize];
     [
         "Offset of field: perch_config::follows",
-    ][::std::mem::offset_of!(perch_config, follows) - 268usize];
+    ][::std::mem::offset_of!(perch_config, follows) - 276usize];
     [
         "Offset of field: perch_config::bands",
-    ][::std::mem::offset_of!(perch_config, bands) - 272usize];
+    ][::std::mem::offset_of!(perch_config, bands) - 280usize];
     [
         "Offset of field: perch_config::overload",
-    ][::std::mem::offset_of!(perch_config, overload) - 280usize];
+    ][::std::mem::offset_of!(perch_config, overload) - 288usize];
     [
         "Offset of field: perch_config::overloaded",
-    ][::std::mem::offset_of!(perch_config, overloaded) - 288usize];
+    ][::std::mem::offset_of!(perch_config, overloaded) - 296usize];
     [
         "Offset of field: perch_config::band_period_ns",
-    ][::std::mem::offset_of!(perch_config, band_period_ns) - 296usize];
+    ][::std::mem::offset_of!(perch_config, band_period_ns) - 304usize];
     [
         "Offset of field: perch_config::band_share_ns",
-    ][::std::mem::offset_of!(perch_config, band_share_ns) - 304usize];
+    ][::std::mem::offset_of!(perch_config, band_share_ns) - 312usize];
     [
         "Offset of field: perch_config::nr_bands",
-    ][::std::mem::offset_of!(perch_config, nr_bands) - 312usize];
+    ][::std::mem::offset_of!(perch_config, nr_bands) - 320usize];
     [
         "Offset of field: perch_config::band_cgroups",
-    ][::std::mem::offset_of!(perch_config, band_cgroups) - 316usize];
+    ][::std::mem::offset_of!(perch_config, band_cgroups) - 324usize];
     [
         "Offset of field: perch_config::groups",
-    ][::std::mem::offset_of!(perch_config, groups) - 320usize];
+    ][::std::mem::offset_of!(perch_config, groups) - 328usize];
     [
         "Offset of field: perch_config::limits",
-    ][::std::mem::offset_of!(perch_config, limits) - 328usize];
+    ][::std::mem::offset_of!(perch_config, limits) - 336usize];
     [
         "Offset of field: perch_config::nr_groups",
-    ][::std::mem::offset_of!(perch_config, nr_groups) - 336usize];
+    ][::std::mem::offset_of!(perch_config, nr_groups) - 344usize];
     [
         "Offset of field: perch_config::credits",
-    ][::std::mem::offset_of!(perch_config, credits) - 340usize];
+    ][::std::mem::offset_of!(perch_config, credits) - 348usize];
     [
         "Offset of field: perch_config::parts",
-    ][::std::mem::offset_of!(perch_config, parts) - 344usize];
+    ][::std::mem::offset_of!(perch_config, parts) - 352usize];
     [
         "Offset of field: perch_config::idle_shift",
-    ][::std::mem::offset_of!(perch_config, idle_shift) - 348usize];
+    ][::std::mem::offset_of!(perch_config, idle_shift) - 356usize];
     [
         "Offset of field: perch_config::task_waits",
-    ][::std::mem::offset_of!(perch_config, task_waits) - 352usize];
+    ][::std::mem::offset_of!(perch_config, task_waits) - 360usize];
     [
         "Offset of field: perch_config::waits",
-    ][::std::mem::offset_of!(perch_config, waits) - 360usize];
+    ][::std::mem::offset_of!(perch_config, waits) - 368usize];
     [
         "Offset of field: perch_config::counts_waits",
-    ][::std::mem::offset_of!(perch_config, counts_waits) - 368usize];
+    ][::std::mem::offset_of!(perch_config, counts_waits) - 376usize];
     [
         "Offset of field: perch_config::pad",
-    ][::std::mem::offset_of!(perch_config, pad) - 372usize];
+    ][::std::mem::offset_of!(perch_config, pad) - 380usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

@@ -492,18 +492,32 @@ fn limits(found: &Diagnosis) -> Check {
 }
 
 fn idle_groups(found: &Diagnosis) -> Check {
-    let words = [
-        "no cgroup has cpu.idle",
-        "cpu.idle, at which perch does not look",
-        "cpu.idle = 0 and cpu.weight = 1 there",
-    ];
-    asking(
-        found,
-        "idle-groups",
-        |groups| &groups.idle,
-        String::clone,
-        words,
-    )
+    const NAME: &str = "idle-groups";
+    let [have, to_do] = if found.follows_idle_groups() {
+        [
+            "cpu.idle, which perch follows as it is when it loads, and from Linux 7.2 on when it changes",
+            "load perch again after a change",
+        ]
+    } else {
+        [
+            "cpu.idle, at which perch looks only where it follows groups",
+            "cpu.idle = 0 and cpu.weight = 1 there",
+        ]
+    };
+    match looked(found, NAME) {
+        Ok(groups) if found.notices_idle_groups() && !groups.idle.is_empty() => {
+            let have = "cpu.idle, which perch follows";
+            check(
+                NAME,
+                Mark::Ok,
+                those_with(&groups.idle, have, String::clone),
+            )
+        }
+        _ => {
+            let words = ["no cgroup has cpu.idle", have, to_do];
+            asking(found, NAME, |groups| &groups.idle, String::clone, words)
+        }
+    }
 }
 
 fn clamped_groups(found: &Diagnosis) -> Check {

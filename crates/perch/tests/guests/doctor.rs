@@ -60,7 +60,7 @@ fn what_is_told_before_loading_is_what_loading_meets() {
         mark == "ok" && limits.contains("which perch enforces: /limited (25 % of a CPU)"),
         "{limits}"
     );
-    assert_eq!(check(&found, "idle-groups").0, "note", "{found:#}");
+    assert_eq!(check(&found, "idle-groups").0, "ok", "{found:#}");
     let (mark, task) = check(&found, "real-time");
     assert!(
         mark == "note" && task.contains("1 task of user space above sched_ext: cyclictest ("),

@@ -114,7 +114,16 @@ pub fn deterministic(machine: &Machine, cpus: Cpus) -> Setup {
 /// As [`deterministic`], without programs beside perch and busybox: such a guest takes longer to
 /// boot the more files it has, and shares no snapshot.
 pub fn bare_deterministic(machine: &Machine, cpus: Cpus) -> Setup {
-    setup_with(machine, cpus, "", &|_| &[], Clock::Deterministic)
+    deterministic_with(machine, cpus, &[])
+}
+
+/// As [`bare_deterministic`], with these programs.
+pub fn deterministic_with(
+    machine: &Machine,
+    cpus: Cpus,
+    programs: &'static [&'static str],
+) -> Setup {
+    setup_with(machine, cpus, "", &|_| programs, Clock::Deterministic)
 }
 
 fn setup_with(

@@ -32,6 +32,7 @@ mod partial;
 mod placement;
 mod recorded;
 mod robust;
+mod sched_idle;
 mod service;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Tasks of SCHED_IDLE and those of a group with `cpu.idle` use what the others leave, and keep none of
+//! them waiting.
+
+use perch_lab::Cpus;
+use perch_lab::guest::Command;
+
+use crate::guest::{Place, boot, deterministic_with, resolve};
+
+/// Four hogs of SCHED_IDLE and four of a group with cpu.idle, on four CPUs; then three ordinary hogs, and a
+/// task that works for a moment every 5 ms.
+const TASKS: &str = r#"
+    ROOT=/sys/fs/cgroup
+    [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT
+    mkfifo /tmp/never; exec 9<>/tmp/never
+    pause() { read -t $1 never <&9; }
+    echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/lazy; echo 1 > $ROOT/lazy/cpu.idle
+    hog='while :; do :; done'
+    for n in 1 2 3 4; do
+        chrt -i 0 sh -c "$hog" & lazy="$lazy $!"
+        sh -c "echo \$\$ > $ROOT/lazy/cgroup.procs; $hog" & lazy="$lazy $!"
+    done
+    for n in 1 2 3; do sh -c "$hog" & hogs="$hogs $!"; done
+    sh -c 'exec 9<>/tmp/never
+        while :; do i=0; while [ $i -lt 50 ]; do i=$((i+1)); done; read -t 0.005 never <&9; done' &
+    sleeper=$!
+    used() { cut -d' ' -f1 /proc/uptime; for t in $sleeper $hogs $lazy; do cat /proc/$t/schedstat; done; }
+    # When, s; then for each task what it has run and waited, ns, and how often it ran. Twice, $1 s apart.
+    measure() { pause 0.5; used; pause $1; used; }
+    "#;
+
+/// What the tasks did in a time: the one that sleeps, the hogs, those of SCHED_IDLE and of the group.
+#[derive(Debug)]
+struct Found {
+    /// The mean wait of the task that sleeps before it runs, ms.
+    wait_ms: f64,
+    /// What each hog ran, in CPUs.
+    hogs: Vec<f64>,
+    /// What the others ran together, in CPUs.
+    lazy: f64,
+}
+
+impl Found {
+    /// Of the lines that `measure` prints.
+    fn of(lines: &[&str]) -> Found {
+        let rows: Vec<Vec<f64>> = lines
+            .iter()
+            .map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect())
+            .collect();
+        let (before, after) = rows.split_at(rows.len() / 2);
+        let ns = 1e9 * (after[0][0] - before[0][0]);
+        let more = |task: usize, what: usize| after[task][what] - before[task][what];
+        let of_a_cpu = |tasks: std::ops::Range<usize>| -> Vec<f64> {
+            tasks.map(|task| more(task, 0) / ns).collect()
+        };
+        Found {
+            wait_ms: more(1, 1) / more(1, 2) / 1e6,
+            hogs: of_a_cpu(2..5),
+            lazy: of_a_cpu(5..13).iter().sum(),
+        }
+    }
+}
+
+/// In three seconds of a deterministic guest: each hog has a CPU of its own, the task that sleeps waits for
+/// less than a tick of 4 ms when it wakes, by far, and what is left of the CPUs is used. What the kernel's
+/// scheduler does in two is printed beside it.
+#[test]
+fn idle_tasks_use_what_others_leave() {
+    let _place = Place::take();
+    let mut setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(4), &["chrt"]);
+    let script = format!(
+        "{TASKS} measure 2
+         perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
+         measure 3
+         perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
+    );
+    setup.job = Some(Command::new(["sh", "-c", script.as_str()]));
+    let guest = boot(&setup);
+    let output = guest.job().unwrap().wait().unwrap();
+    assert!(output.success(), "{}", output.error_text());
+    let text = output.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 53, "{text}");
+    assert_eq!(lines[52], "enabled");
+    println!("the kernel: {:.3?}", Found::of(&lines[..26]));
+    let found = Found::of(&lines[26..52]);
+    println!("perch: {found:.3?}");
+    assert!(found.wait_ms < 0.5, "{found:?}");
+    for hog in &found.hogs {
+        assert!(*hog > 0.95, "{found:?}");
+    }
+    assert!(found.lazy > 0.3, "{found:?}");
+}
