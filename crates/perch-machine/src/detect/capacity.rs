@@ -12,8 +12,8 @@
 //! 4. None: all CPUs are alike.
 //!
 //! `highest_perf` alone says nothing: alike cores differ in it where some are preferred (ITMT). A
-//! Zen 3 with 12 alike cores was seen with 166 to 216, and amd-pstate.rst calls this ranking a number
-//! without a unit. So the kinds come from the folders in which perf describes the counters of an Intel
+//! processor of 12 alike cores shows 166 to 216 (docs/machines.md), and amd-pstate.rst calls this
+//! ranking a number without a unit. So the kinds come from the folders in which perf describes the counters of an Intel
 //! hybrid (`sys/devices/cpu_core`, `cpu_atom` and `cpu_lowpower`), and the preferred cores of a kind
 //! have the capacity of the others.
 
@@ -213,7 +213,7 @@ fn max_khz(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
 /// the kinds apart.
 ///
 /// perf counts the low-power cores of some processors among `cpu_atom`, where they reach two thirds of
-/// the others' level. So a CPU a fifth below the best of its group begins another: preferred cores
+/// the others' level. So a CPU more than a fifth below the best of its group begins another: preferred cores
 /// differ by less on Intel, and a fifth is what the kernel wants free of a CPU that a task fits.
 fn levels(
     kinds: &[Kind],

@@ -6,7 +6,7 @@ use crate::common::Tree;
 use perch_machine::{CapacitySource, Host, Machine, detect};
 
 /// Eight cores of two threads, and eight of one thread in two clusters of four that share an L2: what
-/// an i9-12900K shows, but for the capacities.
+/// an i9-12900K has.
 fn alder_lake() -> Tree {
     let tree = Tree::new();
     tree.write("cpu/online", "0-23");
@@ -168,10 +168,10 @@ fn cpu_capacity_goes_first_where_it_differs() {
     hybrid(&kept, CapacitySource::Kernel, 600);
 }
 
-/// The twelve alike cores of a Zen 3, as it shows them.
+/// Twelve alike cores with levels that a real machine shows (docs/machines.md).
 #[test]
 fn preferred_cores_are_alike() {
-    let tree = Tree::of(&Machine::regular("zen", 1, 1, 2, 0, 6, 2).unwrap());
+    let tree = Tree::of(&Machine::regular("ranked", 1, 1, 2, 0, 6, 2).unwrap());
     let levels = [216, 216, 211, 206, 201, 196, 191, 186, 181, 171, 166, 176];
     for cpu in 0..24 {
         tree.remove(&format!("cpu/cpu{cpu}/cpu_capacity"));

@@ -240,7 +240,7 @@ fn capacities_are_told_with_their_source() {
         &bad,
         "machine",
         Mark::Problem,
-        "acpi_cppc/highest_perf: `fast`",
+        "acpi_cppc/highest_perf`: `fast` is not a number",
     );
 }
 
