@@ -22,7 +22,7 @@ mod survey;
 #[doc(hidden)]
 pub mod testing;
 
-pub use detect::{Host, detect};
+pub use detect::{CapacitySource, Host, detect};
 pub use error::{MachineError, Problem};
 pub use format::schema;
 pub use hardware::{ByDistance, ContendedLine, Core, Footprint, Hardware, IdleState};

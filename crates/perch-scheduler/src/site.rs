@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use perch_machine::{Host, Machine, MachineError, SplitError, cpulist};
+use perch_machine::{CapacitySource, Host, Machine, MachineError, SplitError, cpulist};
 use perch_policy::Topology;
 
 use crate::described::{self, Difference};
@@ -30,6 +30,10 @@ pub(crate) struct Site {
     pub missing: Vec<u32>,
     /// CPUs that are online and isolated, ascending.
     pub isolated: Vec<u32>,
+    /// Where the capacities come from.
+    pub capacity_source: CapacitySource,
+    /// What to know of that source, as in [`Host::capacity_notes`].
+    pub capacity_notes: Vec<String>,
 }
 
 /// The reason why perch has no picture of a machine.
@@ -54,7 +58,12 @@ impl Site {
     /// # Errors
     /// [`SiteError`] when /sys does not tell the machine, or when it contradicts the description.
     pub fn look(root: &Path, described: Option<&Machine>) -> Result<Site, SiteError> {
-        let host = Host::detect(root)?;
+        let mut host = Host::detect(root)?;
+        let capacity_notes = std::mem::take(&mut host.capacity_notes);
+        let (capacity_source, capacity_notes) = match described {
+            None => (host.capacity_source, capacity_notes),
+            Some(_) => (CapacitySource::Described, Vec::new()),
+        };
         let isolated = isolated(&Tree::new(root), &host.numbers);
         let whole = match described {
             None => host.machine,
@@ -85,6 +94,8 @@ impl Site {
             nr_cpus,
             missing,
             isolated,
+            capacity_source,
+            capacity_notes,
         })
     }
 
@@ -102,7 +113,7 @@ impl Site {
         Topology::numbered(&self.machine, &self.numbers, self.nr_cpus)
     }
 
-    /// What an operator should know of the CPUs that are apart.
+    /// What an operator should know of the CPUs that are apart or differ.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.missing.is_empty() {
@@ -116,6 +127,9 @@ impl Site {
                 "{}: perch puts no task there that is not there already",
                 are(&self.isolated, "isolated")
             ));
+        }
+        if self.capacity_source.is_inferred() {
+            notes.extend(self.capacity_notes.iter().cloned());
         }
         notes
     }
@@ -154,6 +168,7 @@ mod tests {
     use perch_machine::cpulist;
 
     use super::*;
+    use crate::settings::Settings;
 
     /// Eight CPUs, two threads a core, of which these are online; with these other files.
     fn root(online: &[u32], files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -249,6 +264,47 @@ mod tests {
         let site = Site::look(root.path(), None).unwrap();
         assert!(site.isolated.is_empty() && site.missing.is_empty());
         assert_eq!(site.topology().nr_cpus(), 2);
+    }
+
+    /// Two threads of a large core each, then two small cores.
+    const HYBRID: &[(&str, &str)] = &[
+        ("sys/devices/cpu_core/cpus", "0-3"),
+        ("sys/devices/cpu_atom/cpus", "4-7"),
+    ];
+
+    #[test]
+    fn hybrid_capacities_reach_the_policy_and_the_operator() {
+        let mut files: Vec<(String, &str)> = (0..8)
+            .map(|cpu| {
+                let file = format!("sys/devices/system/cpu/cpu{cpu}/acpi_cppc/highest_perf");
+                (file, if cpu < 4 { "66" } else { "33" })
+            })
+            .collect();
+        files.extend(HYBRID.iter().map(|(file, text)| (file.to_string(), *text)));
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(file, text)| (&file[..], *text))
+            .collect();
+        let all: Vec<u32> = (0..8).collect();
+        let root = root(&all, &files);
+        let site = Site::look(root.path(), None).unwrap();
+        let topology = site.topology();
+        assert_eq!((topology.capacity(3), topology.capacity(4)), (1024, 512));
+        let (modes, _) = Settings::default().modes_for(&topology);
+        assert!(modes.to_string().contains("capacity=perch"), "{modes}");
+        assert_eq!(
+            site.notes(),
+            [
+                "capacities are the largest acpi_cppc/highest_perf of each kind of core: cpu_core 66, \
+              cpu_atom 33"
+            ]
+        );
+        // A file's capacities are its writer's.
+        let text = "name = \"m\"\n[topology]\ncores_per_llc = 4\nthreads_per_core = 2\n";
+        let described = Machine::from_toml_str(text, "m").unwrap();
+        let site = Site::look(root.path(), Some(&described)).unwrap();
+        assert_eq!(site.topology().capacity(4), 1024);
+        assert!(site.notes().is_empty());
     }
 
     #[test]

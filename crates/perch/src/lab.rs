@@ -24,7 +24,7 @@ use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
-use perch_machine::Machine;
+use perch_machine::{Host, Machine};
 use perch_report::{CountsFormat, LineCounts};
 use perch_scheduler::Settings;
 
@@ -355,7 +355,8 @@ fn topology(arguments: &RunArguments) -> Result<Topology, Failure> {
         Some(name) => perch_machine::resolve(name)?,
         None => Machine {
             name: "this-host".to_string(),
-            ..perch_machine::detect("/".as_ref())?
+            // A guest of x86-64 has alike CPUs.
+            ..Host::detect("/".as_ref())?.with_kernel_capacities().machine
         },
     };
     let cpus = arguments.cpus.0;

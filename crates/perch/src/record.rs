@@ -81,8 +81,10 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             "Linux {release}: recording takes 5.5 or newer"
         )));
     };
-    // A recording's CPUs have the kernel's numbers, and its machine must have the same.
-    let machine = Host::detect(Path::new("/"))?.with_kernel_numbers()?;
+    // A recording's CPUs have the kernel's numbers, and its machine must have the same. It tells how
+    // the kernel chose, so it has no capacities but the kernel's.
+    let host = Host::detect(Path::new("/"))?.with_kernel_capacities();
+    let machine = host.with_kernel_numbers()?;
     let topology = Topology::new(&machine);
     // The machine's CPUs are online, so at least these are possible.
     let possible = kernel.possible().unwrap_or(topology.nr_cpus());

@@ -122,7 +122,8 @@ fn hwloc_xml() {
     });
 }
 
-/// Trees of sysfs, a line `FILE=TEXT` for each file below `sys/devices/system`.
+/// Trees of sysfs, a line `FILE=TEXT` for each file below `sys/devices/system`, or below `sys/devices`
+/// after a slash.
 #[test]
 fn sysfs() {
     let words = [
@@ -136,6 +137,10 @@ fn sysfs() {
         "shared_cpu_list=",
         "physical_package_id=",
         "cpu_capacity=",
+        "/cpu_core/cpus=",
+        "/cpu_atom/cpus=",
+        "acpi_cppc/highest_perf=",
+        "cpufreq/cpuinfo_max_freq=",
         "distance=",
         "cpulist=",
         "level=",
@@ -167,14 +172,17 @@ fn sysfs() {
         fs::create_dir_all(&below).map_err(|error| error.to_string())?;
         for line in String::from_utf8_lossy(input).lines().take(500) {
             let (file, value) = line.split_once('=').unwrap_or((line, ""));
-            let file = Path::new(file);
+            let (above, file) = match file.strip_prefix('/') {
+                Some(file) => (folder.join("sys/devices"), Path::new(file)),
+                None => (below.clone(), Path::new(file)),
+            };
             if !file
                 .components()
                 .all(|part| matches!(part, Component::Normal(_)))
             {
                 continue;
             }
-            let path = below.join(file);
+            let path = above.join(file);
             // Some names cannot be made: too long, below a file, with a zero.
             if let Some(above) = path.parent() {
                 let _ = fs::create_dir_all(above);

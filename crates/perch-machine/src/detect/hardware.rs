@@ -118,16 +118,23 @@ pub(super) fn read(
     Ok(hardware)
 }
 
-/// A copied tree may lack the link from the CPU to its frequency policy.
 fn frequency_mhz(tree: &Tree, cpu: u32) -> Result<Option<u32>, MachineError> {
+    let khz = max_khz(tree, cpu)?;
+    let mhz = khz.and_then(|(_, khz)| u32::try_from(khz / 1000).ok());
+    Ok(mhz.filter(|mhz| (1..=100_000).contains(mhz)))
+}
+
+/// Returns the highest frequency of `cpu` and the file that holds it. A copied tree may lack the link
+/// from the CPU to its frequency policy.
+pub(super) fn max_khz(tree: &Tree, cpu: u32) -> Result<Option<(String, i64)>, MachineError> {
     let own = format!("cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
     let policy = format!("cpu/cpufreq/policy{cpu}/cpuinfo_max_freq");
-    let khz = match tree.number(&own)? {
-        Some(khz) => Some(khz),
-        None => tree.number(&policy)?,
-    };
-    let mhz = khz.and_then(|khz| u32::try_from(khz / 1000).ok());
-    Ok(mhz.filter(|mhz| (1..=100_000).contains(mhz)))
+    for file in [own, policy] {
+        if let Some(khz) = tree.number(&file)? {
+            return Ok(Some((file, khz)));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads the enabled states, shallowest first. POLL is left out: it is a loop of the kernel, not a

@@ -6,8 +6,11 @@
 //! cache information means that a package's part in a node is one LLC; a cluster counts only where
 //! it is larger than a core and smaller than an LLC; an LLC that nodes cut is declared in parts.
 
+mod capacity;
 mod hardware;
 mod tree;
+
+pub use capacity::CapacitySource;
 
 use crate::cpulist;
 use crate::draft::{Draft, Group};
@@ -28,12 +31,17 @@ pub struct Host {
     /// The kernel's numbers of the CPUs that are there and offline, ascending. Their files tell
     /// neither their cores nor their caches.
     pub offline: Vec<u32>,
+    /// Where the machine's capacities come from.
+    pub capacity_source: CapacitySource,
+    /// What to know of that source: clauses without a full stop, which the machine's sources have too.
+    pub capacity_notes: Vec<String>,
     /// The name of the tree in errors.
     origin: String,
 }
 
 /// Reads the machine below `root`, which is `/` for the running kernel, or a directory that holds a
-/// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name).
+/// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name, and
+/// `sys/devices/cpu_{core,atom,lowpower}`, for the kinds of cores in an Intel hybrid).
 ///
 /// CPUs that are offline are left out, and the others are numbered from 0 up; where that changes a
 /// number, the sources tell. Costs that sysfs does not tell (transfers, interrupts, memory) are those
@@ -55,7 +63,7 @@ impl Host {
         let tree = Tree::new(root);
         let (numbers, offline) = online(&tree)?;
         let holes = hole(&numbers).is_some();
-        let mut draft = read(&tree, &numbers)?;
+        let (mut draft, source, notes) = read(&tree, &numbers)?;
         draft.description = description(&tree, &numbers, &offline);
         draft.sources = vec![format!("sysfs below {}", root.display())];
         if holes {
@@ -64,6 +72,7 @@ impl Host {
         if !offline.is_empty() {
             scale_capacities(&mut draft);
         }
+        draft.sources.extend(notes.iter().cloned());
         if holes {
             draft.renumber(&numbers);
         }
@@ -79,6 +88,8 @@ impl Host {
             machine,
             numbers,
             offline,
+            capacity_source: source,
+            capacity_notes: notes,
             origin: tree.origin,
         })
     }
@@ -88,9 +99,27 @@ impl Host {
         Host {
             numbers: (0..machine.cpus.len() as u32).collect(),
             offline: Vec::new(),
+            capacity_source: CapacitySource::Described,
+            capacity_notes: Vec::new(),
             origin: machine.name.clone(),
             machine,
         }
+    }
+
+    /// Returns the host with no capacities but the kernel's: all CPUs are alike where detection worked
+    /// the capacities out, as it does on x86.
+    pub fn with_kernel_capacities(mut self) -> Host {
+        if self.capacity_source.is_inferred() {
+            let notes = std::mem::take(&mut self.capacity_notes);
+            self.machine
+                .sources
+                .retain(|source| !notes.contains(source));
+            for cpu in &mut self.machine.cpus {
+                cpu.capacity = 1024;
+            }
+            self.capacity_source = CapacitySource::Alike;
+        }
+        self
     }
 
     /// Returns the machine if its CPUs have the kernel's numbers.
@@ -131,7 +160,7 @@ fn renumbered(numbers: &[u32]) -> String {
 }
 
 /// Reads everything but the words about the machine, under the kernel's numbers.
-fn read(tree: &Tree, online: &[u32]) -> Result<Draft, MachineError> {
+fn read(tree: &Tree, online: &[u32]) -> Result<(Draft, CapacitySource, Vec<String>), MachineError> {
     let mut draft = Draft::new(&tree.origin, "detected");
     let caches = hardware::caches(tree, online)?;
     let packages = packages(tree, online)?;
@@ -153,11 +182,12 @@ fn read(tree: &Tree, online: &[u32]) -> Result<Draft, MachineError> {
     draft.packages = packages;
     draft.nodes = nodes;
     draft.distance = distance;
-    draft.capacities = capacities(tree, online)?;
+    let capacities = capacity::read(tree, online)?;
+    draft.capacities = capacities.values;
     let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
     let best = best.map_or(online[0], |(group, _)| group.cpus[0]);
     draft.hardware = hardware::read(tree, best, &caches, &draft)?;
-    Ok(draft)
+    Ok((draft, capacities.source, capacities.notes))
 }
 
 /// The most capable CPUs may be offline; a machine's most capable CPU has 1024 all the same.
@@ -359,20 +389,4 @@ fn llcs(
         .into_iter()
         .map(|(cpus, place)| Group { cpus, place })
         .collect()
-}
-
-fn capacities(tree: &Tree, online: &[u32]) -> Result<Vec<(Group, u64)>, MachineError> {
-    let mut capacities = Vec::new();
-    for &cpu in online {
-        let file = format!("cpu/cpu{cpu}/cpu_capacity");
-        if let Some(value) = tree.number(&file)? {
-            let value = u64::try_from(value).map_err(|_| {
-                let expected = "expected 1 to 1024";
-                tree.problem(&file, format!("capacity {value} is out of range"), expected)
-            })?;
-            let (cpus, place) = (vec![cpu], tree.place(&file));
-            capacities.push((Group { cpus, place }, value));
-        }
-    }
-    Ok(capacities)
 }

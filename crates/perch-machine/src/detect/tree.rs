@@ -51,11 +51,16 @@ impl Tree {
 
     /// Returns the CPU list in a file.
     pub fn cpus(&self, file: &str) -> Result<Option<Vec<u32>>, MachineError> {
-        self.text(file)
+        self.cpus_at(&format!("{SYSTEM}/{file}"))
+    }
+
+    /// Returns the CPU list in a file like [`Tree::cpus`], but below the root.
+    pub fn cpus_at(&self, file: &str) -> Result<Option<Vec<u32>>, MachineError> {
+        self.text_at(file)
             .map(|text| {
                 let expected = "expected a CPU list such as 0,3-5";
                 cpulist::parse(&text)
-                    .map_err(|reason| self.problem(file, reason.to_string(), expected))
+                    .map_err(|reason| self.problem_at(file, reason.to_string(), expected))
             })
             .transpose()
     }
@@ -86,6 +91,16 @@ impl Tree {
         expected: impl Into<String>,
     ) -> MachineError {
         self.place(file).problem(&self.origin, reason, expected)
+    }
+
+    /// Returns the error that blames a file below the root.
+    pub fn problem_at(
+        &self,
+        file: &str,
+        reason: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> MachineError {
+        Place::key(file).problem(&self.origin, reason, expected)
     }
 }
 

@@ -31,7 +31,12 @@ impl Tree {
 
     /// Writes `text` and a newline, as sysfs does, below `sys/devices/system`.
     pub fn write(&self, file: &str, text: impl std::fmt::Display) {
-        let path = self.0.join("sys/devices/system").join(file);
+        self.write_at(&format!("sys/devices/system/{file}"), text);
+    }
+
+    /// Writes like [`Tree::write`], but below the root.
+    pub fn write_at(&self, file: &str, text: impl std::fmt::Display) {
+        let path = self.0.join(file);
         fs::create_dir_all(path.parent().expect("a file has a directory")).expect("made");
         fs::write(path, format!("{text}\n")).expect("written");
     }

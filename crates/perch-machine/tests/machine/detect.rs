@@ -362,6 +362,10 @@ proptest! {
                 cpu_file("cache/index3/level"),
                 cpu_file("cache/index3/size"),
                 cpu_file("cpu_capacity"),
+                cpu_file("acpi_cppc/highest_perf"),
+                cpu_file("cpufreq/cpuinfo_max_freq"),
+                "../cpu_core/cpus".to_string(),
+                "../cpu_atom/cpus".to_string(),
             ];
             tree.write(&files[choice / 8 % files.len()], text);
         }

@@ -2,6 +2,7 @@
 //! Tests of machines: of the contents of a file, of the library, of drawings, and of surveys by a
 //! kernel (sysfs) and by hwloc (XML).
 
+mod capacities;
 mod common;
 mod cpulist;
 mod detect;

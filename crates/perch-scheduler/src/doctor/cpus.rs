@@ -12,7 +12,7 @@ pub struct Cpus {
     pub isolated: Vec<u32>,
     /// CPUs that do without a tick while one task runs there (`nohz_full=`).
     pub tickless: Vec<u32>,
-    /// On x86, the cores of the slower kind of two.
+    /// On x86, the cores of the slower kinds.
     pub slow: Vec<u32>,
 }
 
@@ -27,10 +27,13 @@ pub(super) fn look(tree: &Tree) -> Result<Cpus, UnseenError> {
         offline.clear();
     }
     offline.retain(|cpu| online.binary_search(cpu).is_err());
+    let mut slow = tree.cpus("sys/devices/cpu_atom/cpus")?;
+    slow.extend(tree.cpus("sys/devices/cpu_lowpower/cpus")?);
+    slow.sort_unstable();
     Ok(Cpus {
         offline,
         isolated: list("isolated")?,
         tickless: list("nohz_full")?,
-        slow: tree.cpus("sys/devices/cpu_atom/cpus")?,
+        slow,
     })
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use perch_machine::{Machine, MachineError};
+use perch_machine::{CapacitySource, Machine, MachineError};
 use perch_policy::Modes;
 
 use crate::intent::Intent;
@@ -16,6 +16,10 @@ use crate::site::{Site, SiteError};
 pub struct Load {
     /// The machine: every CPU that is online.
     pub machine: Machine,
+    /// Where its capacities come from.
+    pub capacity_source: CapacitySource,
+    /// What to know of that source, as in [`perch_machine::Host::capacity_notes`].
+    pub capacity_notes: Vec<String>,
     /// The mechanisms' modes.
     pub modes: Modes,
     /// Each mechanism's mode and the reason for it.
@@ -32,6 +36,7 @@ impl std::fmt::Debug for Load {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Load")
             .field("machine", &self.machine.name)
+            .field("capacity_source", &self.capacity_source)
             .field("modes", &self.modes)
             .field("notes", &self.notes)
             .field("memory", &self.memory)
@@ -70,5 +75,7 @@ pub(super) fn look(
         left_out: left_out.unwrap_or_default(),
         memory: plan.map(|plan| plan.image().len() as u64),
         machine: site.whole,
+        capacity_source: site.capacity_source,
+        capacity_notes: site.capacity_notes,
     })
 }

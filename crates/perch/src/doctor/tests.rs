@@ -178,6 +178,72 @@ fn notes_tell_what_would_no_longer_hold() {
     assert!(checks.can_run);
 }
 
+/// A large core and a small one, with more files.
+fn hybrid(more: &[(&str, &str)]) -> Checks {
+    let kinds = [
+        ("sys/devices/cpu_core/cpus", "0\n"),
+        ("sys/devices/cpu_atom/cpus", "1\n"),
+    ];
+    checks(&[&kinds, more].concat(), "")
+}
+
+#[test]
+fn capacities_are_told_with_their_source() {
+    let cpu = |file: &str| {
+        let name = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/{file}");
+        [name(0), name(1)]
+    };
+    let [large, small] = cpu("acpi_cppc/highest_perf");
+    let [fast, slow] = cpu("cpufreq/cpuinfo_max_freq");
+    let frequencies = [(&fast[..], "4000000\n"), (&slow[..], "3000000\n")];
+
+    let cppc = hybrid(&[&frequencies[..], &[(&large, "66\n"), (&small, "33\n")]].concat());
+    is(
+        &cppc,
+        "capacities",
+        Mark::Ok,
+        "1 CPU of 1024, 1 CPU of 512; capacities are the largest acpi_cppc/highest_perf of each kind of \
+         core: cpu_core 66, cpu_atom 33",
+    );
+    is(&cppc, "capacity", Mark::Ok, "perch: ");
+    let words = "1 CPU of 1024, 1 CPU of 768; cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware \
+                 writes where it does not tell; capacities are the largest cpufreq/cpuinfo_max_freq";
+    let firmware = [(&large[..], "255\n"), (&small[..], "255\n")];
+    let frequency = hybrid(&[&frequencies[..], &firmware].concat());
+    is(&frequency, "capacities", Mark::Note, words);
+    is(&frequency, "capacities", Mark::Note, "--machine my.toml");
+    let none = hybrid(&[]);
+    is(
+        &none,
+        "capacities",
+        Mark::Note,
+        "slower cores: CPU 1; cpu/cpu0/acpi_cppc/highest_perf is missing; \
+         cpu/cpu0/cpufreq/cpuinfo_max_freq is missing; perch takes all CPUs for alike",
+    );
+    let preferred = checks(&[(&large, "216\n"), (&small, "166\n")], "");
+    is(
+        &preferred,
+        "capacities",
+        Mark::Ok,
+        "all CPUs have the same capacity; acpi_cppc/highest_perf ranks preferred cores",
+    );
+    let [own, other] = cpu("cpu_capacity");
+    let kernel = hybrid(&[(&own, "1024\n"), (&other, "600\n")]);
+    is(
+        &kernel,
+        "capacities",
+        Mark::Ok,
+        "1 CPU of 600; capacities are the kernel's own (cpu_capacity)",
+    );
+    let bad = hybrid(&[(&large, "fast\n")]);
+    is(
+        &bad,
+        "machine",
+        Mark::Problem,
+        "acpi_cppc/highest_perf`: `fast` is not a number",
+    );
+}
+
 #[test]
 fn a_configuration_that_does_nothing_is_a_note_and_one_too_large_a_problem() {
     let small = checks(

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use perch_machine::{Machine, MachineError, cpulist};
+use perch_machine::{CapacitySource, Machine, MachineError, cpulist};
 use perch_policy::Mode;
 use perch_scheduler::doctor::{Diagnosis, Functions, Groups, Load, RealTime, Rights, Task, Unlike};
 
@@ -308,32 +308,42 @@ fn offline(found: &Diagnosis) -> Check {
 
 fn capacities(found: &Diagnosis) -> Check {
     const NAME: &str = "capacities";
-    let machine = match loaded(found, NAME) {
-        Ok(load) => &load.machine,
+    const WRITE: &str = "perch machine detect > my.toml, write their capacity into it, and perch run \
+                         --machine my.toml";
+    let load = match loaded(found, NAME) {
+        Ok(load) => load,
         Err(check) => return check,
     };
+    let machine = &load.machine;
+    let notes = || load.capacity_notes.iter().map(String::as_str);
     if machine.is_asymmetric() {
         let mut kinds: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
         kinds.sort_unstable_by(|a, b| b.cmp(a));
         kinds.dedup();
-        let words = list(&kinds, |kind| {
+        let kinds = list(&kinds, |kind| {
             let of = machine.cpus.iter().filter(|cpu| cpu.capacity == *kind);
             format!("{} of {kind}", count(of.count(), "CPU"))
         });
-        return check(NAME, Mark::Ok, words);
+        let words: Vec<&str> = std::iter::once(kinds.as_str()).chain(notes()).collect();
+        let words = words.join("; ");
+        return match load.capacity_source {
+            CapacitySource::Frequency => check(NAME, Mark::Note, words).advise(WRITE),
+            _ => check(NAME, Mark::Ok, words),
+        };
     }
     match &found.cpus {
         Ok(found) if !found.slow.is_empty() => {
-            let words = format!(
-                "slower cores: {}; the kernel gives them the capacity of the others, so perch takes all \
-                 for alike",
-                cpus(&found.slow)
-            );
-            let to_do = "perch machine detect > my.toml, write their capacity into it, and perch run \
-                         --machine my.toml";
-            check(NAME, Mark::Note, words).advise(to_do)
+            let mut words = vec![format!("slower cores: {}", cpus(&found.slow))];
+            words.extend(notes().map(String::from));
+            words.push("perch takes all CPUs for alike".to_string());
+            check(NAME, Mark::Note, words.join("; ")).advise(WRITE)
         }
-        _ => check(NAME, Mark::Ok, "all CPUs have the same capacity"),
+        _ => {
+            let words: Vec<&str> = std::iter::once("all CPUs have the same capacity")
+                .chain(notes())
+                .collect();
+            check(NAME, Mark::Ok, words.join("; "))
+        }
     }
 }
 
