@@ -13,9 +13,9 @@
 //!
 //! `highest_perf` alone says nothing: alike cores differ in it where some are preferred (ITMT). A
 //! processor of 12 alike cores shows 166 to 216 (docs/machines.md), and amd-pstate.rst calls this
-//! ranking a number without a unit. So the kinds come from the folders in which perf describes the counters of an Intel
-//! hybrid (`sys/devices/cpu_core`, `cpu_atom` and `cpu_lowpower`), and the preferred cores of a kind
-//! have the capacity of the others.
+//! ranking a number without a unit. So the kinds come from the folders in which perf describes the
+//! counters of an Intel hybrid (`sys/devices/cpu_core`, `cpu_atom` and `cpu_lowpower`), and the
+//! preferred cores of a kind have the capacity of the others.
 
 use super::hardware;
 use super::tree::Tree;
