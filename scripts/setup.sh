@@ -423,16 +423,19 @@ tool_version() {
 	"$target/tools/bin/$1" --version 2>/dev/null | grep -o '[0-9][0-9.]*' | head -n 1
 }
 
-# What scripts/package needs beside a build: what makes Debian packages, what collects the licences
-# of crates, and zstd's library to be linked statically. These are the newest that build with the
-# oldest Rust that builds perch.
+# What scripts/package needs beside a build: what makes Debian packages and RPMs, what collects the
+# licences of crates, and zstd's library to be linked statically. The crates are the newest that build
+# with the oldest Rust that builds perch.
 setup_package() {
 	setup_tidy
-	if [ ! -e "$("${CC:-cc}" -print-file-name=libzstd.a)" ]; then
+	local packages=()
+	[ -e "$("${CC:-cc}" -print-file-name=libzstd.a)" ] || packages+=(libzstd-dev)
+	command -v rpmbuild >/dev/null || packages+=(rpm)
+	if [ ${#packages[@]} -gt 0 ]; then
 		open_install_log
-		can_install "zstd's static library" libzstd-dev
+		can_install "what makes packages" "${packages[*]}"
 		apt_update
-		apt_install libzstd-dev
+		apt_install "${packages[@]}"
 	fi
 	cargo_tool cargo-deb 3.8.0
 	# It runs for seconds only: building it costs more than running it.
@@ -440,10 +443,15 @@ setup_package() {
 		--config profile.release.opt-level=1
 }
 
-# What scripts/package-test needs beside the packages: their critic, and what makes bare roots.
+# What scripts/package-test needs beside the packages: their critics, what makes bare roots, and Arch's
+# and containers' tools.
 setup_package_test() {
 	local packages=()
 	command -v lintian >/dev/null || packages+=(lintian)
+	command -v rpmlint >/dev/null || packages+=(rpmlint)
+	command -v makepkg >/dev/null || packages+=(makepkg fakeroot libarchive-tools)
+	command -v pacman >/dev/null || packages+=(pacman-package-manager)
+	command -v buildah >/dev/null || packages+=(buildah)
 	command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
 	command -v cpio >/dev/null || packages+=(cpio)
 	command -v zstd >/dev/null || packages+=(zstd)
@@ -453,6 +461,25 @@ setup_package_test() {
 	can_install "what tests packages" "${packages[*]}"
 	apt_update
 	apt_install "${packages[@]}"
+}
+
+# Prometheus and its promtool, of Debian's package but in the build's folder: installed, it would run as a
+# service from then on.
+setup_prometheus() {
+	local folder
+	[ ! -x "$target/prometheus/usr/bin/promtool" ] || return 0
+	if command -v prometheus && command -v promtool; then return 0; fi >/dev/null
+	open_install_log
+	command -v apt-get >/dev/null || die "missing: Prometheus, which is unpacked from Debian's package"
+	apt_update
+	say "unpacking prometheus in $target/prometheus (apt-get download; log in $install_log)"
+	folder=$(mktemp -d "$target/prometheus.XXXXXX")
+	(cd "$folder" && apt-get -q -o APT::Sandbox::User=root download prometheus) >>"$install_log" 2>&1 ||
+		die "apt-get has no prometheus: see $install_log"
+	dpkg -x "$folder"/prometheus_*.deb "$folder/unpacked"
+	rm -rf "$target/prometheus"
+	mv "$folder/unpacked" "$target/prometheus"
+	rm -rf "$folder"
 }
 
 # The programs that ./x lint needs beyond those of a build. Clippy and rustfmt must be of the toolchain in use.
