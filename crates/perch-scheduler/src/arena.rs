@@ -372,11 +372,6 @@ impl Plan {
         Plan { partial, ..self }
     }
 
-    /// True if the scheduler gets the tasks of SCHED_EXT only.
-    pub(crate) fn is_partial(&self) -> bool {
-        self.partial
-    }
-
     /// The bytes that lie at the base address, for a BPF program [`ARENA_BASE`], when the program
     /// starts.
     pub fn image(&self) -> &[u8] {

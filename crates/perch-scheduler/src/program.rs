@@ -212,7 +212,7 @@ fn rewrite(file: &mut File, text: &str) -> std::io::Result<()> {
 fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     let page = page_size();
     let pages = plan.image().len().div_ceil(page);
-    let (mut arena, mut config, mut partial, mut found_ops) = (false, false, false, false);
+    let (mut arena, mut config, mut found_ops) = (false, false, false);
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some("arena") => {
@@ -238,14 +238,6 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
                 value.copy_from_slice(plan.config());
                 config = true;
             }
-            Some(".rodata.partial") => {
-                let value = map
-                    .initial_value_mut()
-                    .filter(|value| value.len() == size_of::<u32>())
-                    .ok_or(ObjectError::PartialSize)?;
-                value.copy_from_slice(&u32::from(plan.is_partial()).to_ne_bytes());
-                partial = true;
-            }
             Some(name @ ("perch_ops" | "perch_band_ops")) if name != plan.ops() => {
                 map.set_autocreate(false)?;
             }
@@ -266,7 +258,6 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     match [
         (arena, "arena"),
         (config, ".rodata.config"),
-        (partial, ".rodata.partial"),
         (found_ops, plan.ops()),
     ]
     .iter()

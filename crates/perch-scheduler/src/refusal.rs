@@ -84,9 +84,6 @@ pub enum ObjectError {
     /// The configuration has another size.
     #[error(".rodata.config has another size")]
     ConfigSize,
-    /// The place that says whether all tasks are the program's is no word.
-    #[error(".rodata.partial is not of four bytes")]
-    PartialSize,
     /// A table of callbacks would stay when the process ends.
     #[error("{0} is not in .struct_ops.link")]
     NoLink(String),

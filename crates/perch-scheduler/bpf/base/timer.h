@@ -145,7 +145,7 @@ static inline void level_queues(perch_u32 set)
 			}
 		}
 	}
-	if (least && yielding != PERCH_NONE && most) {
+	if (least && yielding != PERCH_NONE && most > 1) {
 		if (!runs_sched_idle(busiest)) {
 			cpu_state(yielding)->pull_from = busiest;
 			scx_bpf_kick_cpu(yielding, SCX_KICK_PREEMPT);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A CPU whose running task is of a class above sched_ext. Where only some tasks
- * are perch's, the fair class is such a class: up to 6.18 perch's tasks get
- * nothing of the CPU until that one sleeps (7.2 keeps 5 % of it for them), and
- * the kernel throws a scheduler out that lets a task wait for 30 s. So a task
- * that is interrupted there must come where other CPUs can take it, and one that
- * waits there counts for more.
+ * A CPU whose running task is of a class above sched_ext: a real-time class, and
+ * where only some tasks are perch's the fair class as well. Up to 6.19 perch's
+ * tasks get nothing of the CPU until that one sleeps (7.2 keeps 5 % of it for
+ * them), and the kernel throws a scheduler out that lets a task wait for 30 s. So
+ * a task that is interrupted there must come where other CPUs can take it, and
+ * one that waits there counts for more.
  */
 #ifndef PERCH_ABOVE_H
 #define PERCH_ABOVE_H
 
 #include "base/hooks.h"
-
-/* 1: only the tasks of SCHED_EXT are perch's. Written by the loader. */
-const volatile perch_u32 perch_partial SEC(".rodata.partial") = 0;
 
 /*
  * A task that stops with a rest of its slice gives way to a higher class. The

@@ -30,6 +30,7 @@ mod loaded;
 mod page;
 mod partial;
 mod placement;
+mod real_time;
 mod recorded;
 mod robust;
 mod sched_idle;
