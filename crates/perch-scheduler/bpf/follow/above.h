@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A CPU whose running task is of a class above sched_ext: a real-time class, and
- * where only some tasks are perch's the fair class as well. Up to 6.19 perch's
+ * where only some tasks are perch's the fair class as well. Up to 6.18 perch's
  * tasks get nothing of the CPU until that one sleeps (7.2 keeps 5 % of it for
  * them), and the kernel throws a scheduler out that lets a task wait for 30 s. So
  * a task that is interrupted there must come where other CPUs can take it, and
