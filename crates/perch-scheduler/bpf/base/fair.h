@@ -19,7 +19,6 @@ static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
 	/* For a task that may use one CPU only the kernel does not call select_cpu. */
 	if ((enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed == 1) {
 		struct perch_cpu __arena *c = cpu_state(cpu);
-
 		bool idle = claim_idle(cpu);
 
 		c->reasons[PERCH_BY_AFFINITY]++;

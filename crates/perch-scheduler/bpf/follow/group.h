@@ -473,7 +473,9 @@ static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 		if (group_at(t->slot)->limited)
 			c->limited = t->passes ? PERCH_PASSES : PERCH_LIMITED;
 		t->passes = 0;
-		c->sched_idle |= group_at(t->slot)->sched_idle;
+		/* The band's priorities hold whatever the group's. */
+		if (!c->band_prio)
+			c->sched_idle |= group_at(t->slot)->sched_idle;
 	}
 	c->flat = flat_weight(p, c->group);
 	return 0;
