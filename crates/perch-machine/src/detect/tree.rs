@@ -90,7 +90,7 @@ impl Tree {
         reason: impl Into<String>,
         expected: impl Into<String>,
     ) -> MachineError {
-        self.place(file).problem(&self.origin, reason, expected)
+        self.problem_at(&format!("{SYSTEM}/{file}"), reason, expected)
     }
 
     /// Returns the error that blames a file below the root.

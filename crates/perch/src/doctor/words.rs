@@ -457,14 +457,15 @@ fn cgroups(found: &Diagnosis) -> Check {
     }
 }
 
-/// A check that notes the groups `of` which ask for something: the words where there are none, what the
-/// others have, how one is shown, and what to do.
+/// A check of the groups `of` which ask for something: the words where there are none, what the others
+/// have and what to do, if anything is, and how one is shown.
 fn asking<T>(
     found: &Diagnosis,
     name: &'static str,
     of: impl Fn(&Groups) -> &[T],
     show: impl Fn(&T) -> String,
-    [none, have, to_do]: [&'static str; 3],
+    none: &'static str,
+    (have, to_do): (&'static str, Option<&'static str>),
 ) -> Check {
     let groups = match looked(found, name) {
         Ok(groups) => of(groups),
@@ -473,75 +474,70 @@ fn asking<T>(
     if groups.is_empty() {
         return check(name, Mark::Ok, none);
     }
-    check(name, Mark::Note, those_with(groups, have, show)).advise(to_do)
-}
-
-fn those_with<T>(groups: &[T], have: &str, show: impl Fn(&T) -> String) -> String {
     let number = count(groups.len(), "cgroup");
-    format!("{number} with {have}: {}", list(groups, show))
+    let words = format!("{number} with {have}: {}", list(groups, show));
+    match to_do {
+        None => check(name, Mark::Ok, words),
+        Some(to_do) => check(name, Mark::Note, words).advise(to_do),
+    }
 }
 
 fn limits(found: &Diagnosis) -> Check {
-    let show = |(path, percent): &(String, f64)| format!("{path} ({percent:.0} % of a CPU)");
-    let words = [
+    let words = if found.enforces_limits() {
+        ("cpu.max, which perch enforces", None)
+    } else {
+        (
+            "cpu.max, which perch enforces from Linux 6.17 on and with groups only, so tasks there may use more",
+            Some(
+                "leave perch where these limits must hold, or give the groups CPUs of their own (cpuset)",
+            ),
+        )
+    };
+    asking(
+        found,
+        "cpu-limits",
+        |groups| &groups.limited,
+        |(path, percent)| format!("{path} ({percent:.0} % of a CPU)"),
         "no cgroup limits its CPU time (cpu.max)",
-        "cpu.max, which perch enforces from Linux 6.17 on and with groups only, so tasks there may use more",
-        "leave perch where these limits must hold, or give the groups CPUs of their own (cpuset)",
-    ];
-    match looked(found, "cpu-limits") {
-        Ok(groups) if found.enforces_limits() && !groups.limited.is_empty() => {
-            let have = "cpu.max, which perch enforces";
-            check(
-                "cpu-limits",
-                Mark::Ok,
-                those_with(&groups.limited, have, show),
-            )
-        }
-        _ => asking(found, "cpu-limits", |groups| &groups.limited, show, words),
-    }
+        words,
+    )
 }
 
 fn idle_groups(found: &Diagnosis) -> Check {
-    const NAME: &str = "idle-groups";
-    let [have, to_do] = if found.follows_idle_groups() {
-        [
+    let words = if found.notices_idle_groups() {
+        ("cpu.idle, which perch follows", None)
+    } else if found.follows_idle_groups() {
+        (
             "cpu.idle, which perch follows as it is when it loads, and from Linux 7.2 on when it changes",
-            "load perch again after a change",
-        ]
+            Some("load perch again after a change"),
+        )
     } else {
-        [
+        (
             "cpu.idle, at which perch looks only where it follows groups",
-            "cpu.idle = 0 and cpu.weight = 1 there",
-        ]
+            Some("cpu.idle = 0 and cpu.weight = 1 there"),
+        )
     };
-    match looked(found, NAME) {
-        Ok(groups) if found.notices_idle_groups() && !groups.idle.is_empty() => {
-            let have = "cpu.idle, which perch follows";
-            check(
-                NAME,
-                Mark::Ok,
-                those_with(&groups.idle, have, String::clone),
-            )
-        }
-        _ => {
-            let words = ["no cgroup has cpu.idle", have, to_do];
-            asking(found, NAME, |groups| &groups.idle, String::clone, words)
-        }
-    }
+    asking(
+        found,
+        "idle-groups",
+        |groups| &groups.idle,
+        String::clone,
+        "no cgroup has cpu.idle",
+        words,
+    )
 }
 
 fn clamped_groups(found: &Diagnosis) -> Check {
-    let words = [
-        "no cgroup has cpu.uclamp.min or cpu.uclamp.max",
-        "cpu.uclamp.*, at which perch does not look",
-        "clamp the tasks themselves (uclampset)",
-    ];
     asking(
         found,
         "clamped-groups",
         |groups| &groups.clamped,
         String::clone,
-        words,
+        "no cgroup has cpu.uclamp.min or cpu.uclamp.max",
+        (
+            "cpu.uclamp.*, at which perch does not look",
+            Some("clamp the tasks themselves (uclampset)"),
+        ),
     )
 }
 
