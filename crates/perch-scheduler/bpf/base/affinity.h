@@ -55,6 +55,23 @@ PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
 	return PERCH_NONE;
 }
 
+/* The first that runs only tasks of SCHED_IDLE. */
+PERCH_OUTLINE perch_u32 sched_idle_in_set(perch_u64 allowed_at, perch_u32 set)
+{
+	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, set, first + k) &
+			      config()->sched_idle[first + k];
+
+		if (m)
+			m &= mask_word(allowed_at, first + k);
+		if (m)
+			return (first + k) * 64 + __builtin_ctzll(m);
+	}
+	return PERCH_NONE;
+}
+
 /* The first of those whose core idles as a whole. */
 PERCH_OUTLINE perch_u32 idle_core_in_set(perch_u64 allowed_at, perch_u32 set)
 {

@@ -117,6 +117,10 @@ static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 	bool waiting = is_waiting(cpu);
 	perch_u64 share;
 
+	/* Again, for a wakee that claimed the CPU may have gone elsewhere, or one that waited. */
+	if (cpu_state(cpu)->sched_idle && !runs_sched_idle(cpu))
+		mark_sched_idle(cpu);
+
 	follow_tick(p, cpu, account(cpu_state(cpu), p, !waiting));
 	if (cpu_state(cpu)->behind)
 		set_slice(p, 0);

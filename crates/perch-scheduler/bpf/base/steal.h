@@ -144,6 +144,9 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 	return false;
 }
 
+/* Not a follower: only tasks that take the CPU from those of SCHED_IDLE will do. */
+#define PERCH_NOT_SCHED_IDLE (PERCH_NONE - 1)
+
 /*
  * Takes over the first task of the queue that may run here and suits the
  * follower `who` (PERCH_NONE: no follower is asked). The task keeps its lag.
@@ -157,7 +160,8 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, pe
 
 	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
-			if (!may_run(p, cpu) || !follow_suits(p, cpu, from, who))
+			if (!may_run(p, cpu) || !follow_suits(p, cpu, from, who) ||
+			    (who == PERCH_NOT_SCHED_IDLE && is_sched_idle(p)))
 				continue;
 			mark_waiting(cpu);
 			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
@@ -183,6 +187,8 @@ static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 
 	if (done == PERCH_PULL_KEEP)
 		return;
+	if (!found && cpu_state(cpu)->curr_weight && cpu_state(cpu)->sched_idle)
+		found = pull_one(cpu, from, PERCH_NOT_SCHED_IDLE);
 	if (!found)
 		found = pull_one(cpu, from, PERCH_NONE);
 	if (found)

@@ -103,63 +103,90 @@ static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
 	return (nr + 1) * capacity_than < (nr_than + 1) * capacity;
 }
 
+/* The shortest and the longest queue of some CPUs, each by its CPU's capacity. */
+struct queue_ends {
+	perch_u32 least, idlest, idlest_has;  /* tasks, CPU, capacity; ~0 tasks: there is no CPU */
+	perch_u32 most, busiest, busiest_has; /* of those that another CPU may take tasks from */
+};
+
 /*
- * Finds the shortest and the longest queue of a set, each by its CPU's
- * capacity, and tells the CPU of the shortest to pull if the task that comes
- * over would have more of a CPU there; between equal CPUs that needs a
- * difference of two tasks. An idle CPU takes a waiting task whatever its own
- * capacity, or two hogs would share a big CPU beside it.
- *
- * Where no CPU is idle, one that runs only tasks of SCHED_IDLE takes the waiting
- * task. Those tasks' own queues are not levelled with the others', to which they
- * would come back at once.
+ * Finds them among the CPUs of a set that run only tasks of SCHED_IDLE, or among all others. True: both
+ * sorts are in the set.
  */
-static inline void level_queues(perch_u32 set)
+static inline bool find_ends(struct queue_ends *q, perch_u32 set, bool sched_idle)
 {
 	perch_u32 first = perch_host_set_first(0, set), k;
-	perch_u32 least = ~0u, most = 0, idlest = 0, busiest = 0, yielding = PERCH_NONE;
-	perch_u32 idlest_has = 1024, busiest_has = 1024;
+	perch_u64 left = 0;
 
+	q->least = ~0u;
+	q->most = q->idlest = q->busiest = 0;
+	q->idlest_has = q->busiest_has = 1024;
 	for (k = another_zero(); k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
-		perch_u64 yields = m & config()->sched_idle[first + k];
+		perch_u64 marked = m & config()->sched_idle[first + k];
 
-		if (yields)
-			yielding = (first + k) * 64 + __builtin_ctzll(yields);
+		left |= sched_idle ? m & ~marked : marked;
+		m = sched_idle ? marked : m & ~marked;
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 nr = cpu_state(cpu)->queued;
 			perch_u32 capacity = cpu_state(cpu)->capacity;
 
 			m &= m - 1;
-			if (least == ~0u || roomier(nr, capacity, least, idlest_has)) {
-				least = nr;
-				idlest = cpu;
-				idlest_has = capacity;
+			if (q->least == ~0u || roomier(nr, capacity, q->least, q->idlest_has)) {
+				q->least = nr;
+				q->idlest = cpu;
+				q->idlest_has = capacity;
 			}
-			if (nr * busiest_has > most * capacity && is_waiting(cpu) &&
+			if (nr * q->busiest_has > q->most * capacity && is_waiting(cpu) &&
 			    !cpu_state(cpu)->stuck) {
-				most = nr;
-				busiest = cpu;
-				busiest_has = capacity;
+				q->most = nr;
+				q->busiest = cpu;
+				q->busiest_has = capacity;
 			}
 		}
 	}
-	if (least && yielding != PERCH_NONE && most > 1) {
-		if (!runs_sched_idle(busiest)) {
-			cpu_state(yielding)->pull_from = busiest;
-			scx_bpf_kick_cpu(yielding, SCX_KICK_PREEMPT);
+	return left;
+}
+
+/*
+ * Tells the CPU of a set's shortest queue to pull from the longest if the task
+ * that comes over would have more of a CPU there; between equal CPUs that needs a
+ * difference of two tasks. An idle CPU takes a waiting task whatever its own
+ * capacity, or two hogs would share a big CPU beside it.
+ *
+ * Where no CPU is idle, one that runs only tasks of SCHED_IDLE takes what waits behind
+ * other tasks. Only when nothing does are the queues of such CPUs levelled, among
+ * themselves.
+ */
+static inline void level_queues(perch_u32 set)
+{
+	struct queue_ends q, yielding;
+
+	if (find_ends(&q, set, false)) {
+		find_ends(&yielding, set, true);
+		if (q.least && q.most > 1 && yielding.least != ~0u) {
+			cpu_state(yielding.idlest)->pull_from = q.busiest;
+			scx_bpf_kick_cpu(yielding.idlest, SCX_KICK_PREEMPT);
 			return;
 		}
-		if (!runs_sched_idle(idlest))
-			return;
+		if (q.most < 2) {
+			q.most = yielding.most;
+			q.busiest = yielding.busiest;
+			q.busiest_has = yielding.busiest_has;
+			if (q.least) {
+				q.least = yielding.least;
+				q.idlest = yielding.idlest;
+				q.idlest_has = yielding.idlest_has;
+			}
+		}
 	}
-	if (least ? most * idlest_has <= (least + 1) * busiest_has : most < 2)
+	if (q.least ? q.most * q.idlest_has <= (q.least + 1) * q.busiest_has : q.most < 2)
 		return;
-	cpu_state(idlest)->pull_from = busiest;
-	if (!least) {
-		scx_bpf_kick_cpu(idlest, SCX_KICK_IDLE);
-		count(idlest, PERCH_EV_KICKED);
+	cpu_state(q.idlest)->pull_from = q.busiest;
+	if (!q.least) {
+		scx_bpf_kick_cpu(q.idlest, SCX_KICK_IDLE);
+		count(q.idlest, PERCH_EV_KICKED);
 	}
 }
 
