@@ -85,10 +85,16 @@ struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 };
 
-/* Its part in the cpu controller. */
+struct autogroup;
+
+/* Its part in the cpu controller, or an autogroup, which is no cgroup. */
 struct task_group {
 	struct cgroup_subsys_state css;
 	int idle; /* cpu.idle */
+	struct uclamp_se
+		uclamp[2]; /* cpu.uclamp.min and max within those above; CONFIG_UCLAMP_TASK_GROUP */
+	struct task_group *parent;   /* null: the root */
+	struct autogroup *autogroup; /* CONFIG_SCHED_AUTOGROUP */
 };
 
 enum cgroup_subsys_id {
@@ -116,6 +122,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_ext_entity scx;
 	struct uclamp_se uclamp_req[2]; /* min, max; CONFIG_UCLAMP_TASK */
+	struct task_group *sched_task_group;
 	int pid;
 	int tgid;
 	struct css_set *cgroups;

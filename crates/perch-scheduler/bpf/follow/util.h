@@ -55,23 +55,38 @@ static inline perch_u32 first_util(const struct task_struct *p, perch_u32 cpu)
 	return c->util < c->capacity ? (c->capacity - c->util) / 2 : 0;
 }
 
+static inline perch_u32 clamp(perch_u32 value, perch_u32 min, perch_u32 max)
+{
+	return value < min ? min : value > max ? max : value;
+}
+
 static inline perch_u32 clamp_of(const struct uclamp_se *clamp)
 {
 	return BPF_CORE_READ_BITFIELD(clamp, value);
 }
 
 /*
- * Reads the clamps that were set for the task itself, not those of its cgroup
- * and of the whole system.
+ * Reads the clamps that were set for the task itself, and keeps them between those of its cgroup. The root
+ * has none, nor have autogroups. Those of the whole system (sysctl) are not looked at.
  */
 static inline void look_at_clamps(struct perch_task *t, const struct task_struct *p)
 {
+	const struct task_group *g = p->sched_task_group;
+	perch_u32 min, max;
+
 	t->uclamp_min = 0;
 	t->uclamp_max = 1024;
 	if (bpf_core_field_exists(p->uclamp_req)) {
 		t->uclamp_min = clamp_of(&p->uclamp_req[0]);
 		t->uclamp_max = clamp_of(&p->uclamp_req[1]);
 	}
+	if (!bpf_core_field_exists(g->uclamp) || !g || !g->parent ||
+	    (bpf_core_field_exists(g->autogroup) && g->autogroup))
+		return;
+	min = clamp_of(&g->uclamp[0]);
+	max = clamp_of(&g->uclamp[1]);
+	t->uclamp_min = clamp(t->uclamp_min, min, max);
+	t->uclamp_max = clamp(t->uclamp_max, min, max);
 }
 
 /*

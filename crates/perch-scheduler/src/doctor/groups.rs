@@ -26,8 +26,6 @@ pub struct Groups {
     pub limited: Vec<(String, f64)>,
     /// Groups of SCHED_IDLE (`cpu.idle`).
     pub idle: Vec<String>,
-    /// Groups that bound their tasks' utilisation (`cpu.uclamp.min`, `cpu.uclamp.max`).
-    pub clamped: Vec<String>,
     /// Groups whose CPUs are a partition that the kernel does not balance (`cpuset.cpus.partition`).
     pub isolated: Vec<String>,
 }
@@ -123,8 +121,6 @@ impl Groups {
             _ => None,
         };
         let idle = read("cpu.idle").is_some_and(|text| text == "1");
-        let least = read("cpu.uclamp.min").and_then(|text| text.parse::<f64>().ok());
-        let most = read("cpu.uclamp.max").and_then(|text| text.parse::<f64>().ok());
         let partition = read("cpuset.cpus.partition");
         let path = || short(folder);
         if let Some(percent) = limit {
@@ -132,9 +128,6 @@ impl Groups {
         }
         if idle {
             self.idle.push(path());
-        }
-        if least.is_some_and(|least| least > 0.0) || most.is_some_and(|most| most < 100.0) {
-            self.clamped.push(path());
         }
         // "isolated invalid (why)" is one that is not in force.
         if partition.is_some_and(|text| text == "isolated") {

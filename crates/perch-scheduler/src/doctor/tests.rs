@@ -310,26 +310,21 @@ fn groups_that_ask_for_what_perch_does_not_do_are_found() {
         (GROUP, "cpu\n"),
         ("sys/fs/cgroup/plain/cpu.max", "max 100000\n"),
         ("sys/fs/cgroup/plain/cpu.idle", "0\n"),
-        ("sys/fs/cgroup/plain/cpu.uclamp.min", "0.00\n"),
-        ("sys/fs/cgroup/plain/cpu.uclamp.max", "max\n"),
         (
             "sys/fs/cgroup/plain/cpuset.cpus.partition",
             "isolated invalid (x)\n",
         ),
         ("sys/fs/cgroup/a/b/cpu.max", "150000 100000\n"),
         ("sys/fs/cgroup/a/cpu.idle", "1\n"),
-        ("sys/fs/cgroup/c/cpu.uclamp.max", "50.00\n"),
-        ("sys/fs/cgroup/d/cpu.uclamp.min", "1.00\n"),
         ("sys/fs/cgroup/e/cpuset.cpus.partition", "isolated\n"),
     ]);
     // Links lead back, and are left alone.
     std::os::unix::fs::symlink("..", root.path().join("sys/fs/cgroup/a/loop")).unwrap();
     let found = look(&root).groups.unwrap();
     let expected = Groups {
-        looked: 7,
+        looked: 5,
         limited: vec![("/a/b".to_string(), 150.0)],
         idle: vec!["/a".to_string()],
-        clamped: vec!["/c".to_string(), "/d".to_string()],
         isolated: vec!["/e".to_string()],
         ..Groups::default()
     };
@@ -356,7 +351,6 @@ fn hostile_groups_are_told_in_words() {
     let root = tree(&[
         (GROUP, "cpu\n"),
         ("sys/fs/cgroup/odd/cpu.max", "0 0 0\n"),
-        ("sys/fs/cgroup/odd/cpu.uclamp.max", "nan\n"),
         ("sys/fs/cgroup/folder/cpu.max/x", ""),
     ]);
     put(
@@ -367,10 +361,7 @@ fn hostile_groups_are_told_in_words() {
     put(root.path(), "sys/fs/cgroup/odd/cpu.idle", b"\xff\xfe");
     let found = look(&root).groups.unwrap();
     assert_eq!(found.unread, ["/folder", "/long"]);
-    assert!(
-        found.limited.is_empty() && found.clamped.is_empty(),
-        "{found:?}"
-    );
+    assert!(found.limited.is_empty(), "{found:?}");
     let none = look(&tree(&[("x", "")])).groups.unwrap();
     assert_eq!(none, Groups::default());
 }

@@ -134,7 +134,6 @@ fn notes_tell_what_would_no_longer_hold() {
         files.push((group(name, "cpu.max"), "50000 100000\n".to_string()));
     }
     files.push((group("a", "cpu.idle"), "1\n".to_string()));
-    files.push((group("a", "cpu.uclamp.max"), "10.00\n".to_string()));
     files.push((
         group("a", "cpuset.cpus.partition"),
         "isolated\n".to_string(),
@@ -160,7 +159,6 @@ fn notes_tell_what_would_no_longer_hold() {
     is(&checks, "cpu-limits", Mark::Note, "/a (50 % of a CPU), /b");
     is(&checks, "cpu-limits", Mark::Note, "and 2 more");
     is(&checks, "idle-groups", Mark::Note, "/a");
-    is(&checks, "clamped-groups", Mark::Note, "/a");
     is(
         &checks,
         "isolated-cpus",

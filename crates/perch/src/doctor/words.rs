@@ -42,7 +42,6 @@ impl Checks {
             cgroups(found),
             limits(found),
             idle_groups(found),
-            clamped_groups(found),
             processes(found),
             real_time(found),
             configuration(found),
@@ -524,20 +523,6 @@ fn idle_groups(found: &Diagnosis) -> Check {
         String::clone,
         "no cgroup has cpu.idle",
         words,
-    )
-}
-
-fn clamped_groups(found: &Diagnosis) -> Check {
-    asking(
-        found,
-        "clamped-groups",
-        |groups| &groups.clamped,
-        String::clone,
-        "no cgroup has cpu.uclamp.min or cpu.uclamp.max",
-        (
-            "cpu.uclamp.*, at which perch does not look",
-            Some("clamp the tasks themselves (uclampset)"),
-        ),
     )
 }
 

@@ -31,7 +31,6 @@ const NAMES: [&str; 23] = [
     "cgroups",
     "cpu-limits",
     "idle-groups",
-    "clamped-groups",
     "processes",
     "real-time",
     "configuration",

@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use perch_lab::Cpus;
+use perch_lab::guest::Command;
 use perch_machine::Machine;
 use perch_scheduler::interface::Event;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, Place, boot, deterministic, resolve};
 
 /// The number of looks at the tasks' CPUs, at least 5 ms apart.
 const LOOKS: usize = 100;
@@ -205,4 +207,60 @@ fn tasks_are_where_they_belong_on_juno() {
 #[test]
 fn tasks_are_where_they_belong_on_pixel4() {
     tasks_are_where_they_belong("pixel4");
+}
+
+/// A hog that its group's `cpu.uclamp.max` calls small stays on the LITTLE CPU, where another leaves for a big
+/// one; and a task whose group's `cpu.uclamp.min` asks for a big CPU wakes on one. The machine file tells the
+/// capacities, as only x86-64 kernels of Debian have the clamps, and an x86-64 guest's CPUs are alike.
+#[test]
+fn groups_clamp_the_need_of_their_tasks() {
+    let _place = Place::take();
+    let mut setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
+    let script = format!(
+        "{SHELL}
+        ROOT=/sys/fs/cgroup
+        [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT
+        echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/small $ROOT/big
+        echo 10 > $ROOT/small/cpu.uclamp.max; echo 100 > $ROOT/big/cpu.uclamp.min
+        perch machine detect > /tmp/machine.toml
+        printf '[[capacity]]\\ncpus = \"0-1\"\\nvalue = 446\\n[[capacity]]\\ncpus = \"2-3\"\\nvalue = 1024\\n' \
+            >> /tmp/machine.toml
+        perch run --machine /tmp/machine.toml >/tmp/said 2>&1 &
+        until grep -q 'Ctrl-C unloads' /tmp/said; do read -t 0.01 never <&9; done
+        hog 1; capped=$!; echo $capped > $ROOT/small/cgroup.procs
+        hog 2; free=$!
+        read -t 0.3 never <&9
+        taskset -p f $capped >/dev/null; taskset -p f $free >/dev/null
+        read -t 1 never <&9
+        look {LOOKS} \"$capped $free\" | sed \"s/^$capped /capped /; s/^$free /free /\"
+        kill -9 $free; wait $free 2>/dev/null
+        small 2; boosted=$!; echo $boosted > $ROOT/big/cgroup.procs
+        read -t 0.3 never <&9
+        taskset -p f $boosted >/dev/null
+        read -t 0.3 never <&9
+        look {LOOKS} $boosted | sed \"s/^$boosted /boosted /\"
+        perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
+    );
+    setup.job = Some(Command::new(["sh", "-c", script.as_str()]));
+    let guest = boot(&setup);
+    let output = guest.job().unwrap().wait().unwrap();
+    assert!(output.success(), "{}", output.error_text());
+    let text = output.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3 * LOOKS + 1, "{text}");
+    assert_eq!(lines[3 * LOOKS], "enabled");
+    let on_big = |task: &str| {
+        let big = [format!("{task} 2"), format!("{task} 3")];
+        let there = lines
+            .iter()
+            .filter(|line| big.iter().any(|big| big == *line));
+        100 * there.count() / LOOKS
+    };
+    let found = ["capped", "free", "boosted"].map(on_big);
+    println!(
+        "looks that found the capped hog, the other and the boosted task on a big CPU: {found:?} %"
+    );
+    assert!(found[0] <= 5, "{found:?}");
+    assert!(found[1] >= 95, "{found:?}");
+    assert!(found[2] >= 90, "{found:?}");
 }
