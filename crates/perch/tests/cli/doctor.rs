@@ -11,7 +11,7 @@ use crate::refusals::{file, refused};
 use crate::support::perch;
 
 /// The checks, whose names scripts know.
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 22] = [
     "kernel",
     "btf",
     "rights",
@@ -105,7 +105,7 @@ fn problems_end_with_3_and_say_what_to_do() {
     let (code, out, said) = doctor(&[KERNEL, &lavd].concat(), &[]);
     assert_eq!(code, Some(3), "{out}{said}");
     assert_eq!(said, "perch: cannot run here: scheduler\n");
-    let at = out.find("problem  scheduler       another sched_ext scheduler is loaded: lavd\n");
+    let at = out.find("problem  scheduler      another sched_ext scheduler is loaded: lavd\n");
     let rest = &out[at.unwrap_or_else(|| panic!("{out}"))..];
     let next = rest.lines().nth(1).unwrap().trim();
     assert_eq!(next, "to do: stop it first (the kernel runs one at a time)");
