@@ -91,8 +91,8 @@ struct autogroup;
 struct task_group {
 	struct cgroup_subsys_state css;
 	int idle; /* cpu.idle */
-	struct uclamp_se
-		uclamp[2]; /* cpu.uclamp.min and max within those above; CONFIG_UCLAMP_TASK_GROUP */
+	/* cpu.uclamp.min and max, within those of the groups above; CONFIG_UCLAMP_TASK_GROUP */
+	struct uclamp_se uclamp[2];
 	struct task_group *parent;   /* null: the root */
 	struct autogroup *autogroup; /* CONFIG_SCHED_AUTOGROUP */
 };

@@ -110,8 +110,8 @@ struct queue_ends {
 };
 
 /*
- * Finds them among the CPUs of a set that run only tasks of SCHED_IDLE, or among all others. True: both
- * sorts are in the set.
+ * Finds them among the CPUs of a set that run only tasks of SCHED_IDLE, or among all others. True: the
+ * set has CPUs of the other sort.
  */
 static inline bool find_ends(struct queue_ends *q, perch_u32 set, bool sched_idle)
 {
