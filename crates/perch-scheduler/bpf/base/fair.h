@@ -117,7 +117,7 @@ static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 	bool waiting = is_waiting(cpu);
 	perch_u64 share;
 
-	/* Again, for a wakee that claimed the CPU may have gone elsewhere, or one that waited. */
+	/* The wakee that claimed the CPU, or that waited here, may have gone elsewhere. */
 	if (cpu_state(cpu)->sched_idle && !runs_sched_idle(cpu))
 		mark_sched_idle(cpu);
 

@@ -103,24 +103,30 @@ static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
 	return (nr + 1) * capacity_than < (nr_than + 1) * capacity;
 }
 
-/* The shortest and the longest queue of some CPUs, each by its CPU's capacity. */
-struct queue_ends {
-	perch_u32 least, idlest, idlest_has;  /* tasks, CPU, capacity; ~0 tasks: there is no CPU */
-	perch_u32 most, busiest, busiest_has; /* of those that another CPU may take tasks from */
+/* A CPU's queue, as level_queues() compares it. */
+struct queue {
+	perch_u32 nr, cpu, capacity;
+};
+
+/* The shortest and the longest of some CPUs' queues, by the CPUs' capacities. */
+struct queues {
+	/* ~0 tasks: there is no CPU */
+	struct queue shortest;
+	/* Of those from which another CPU may take a task; 0 tasks: there is none */
+	struct queue longest;
 };
 
 /*
  * Finds them among the CPUs of a set that run only tasks of SCHED_IDLE, or among all others. True: the
  * set has CPUs of the other sort.
  */
-static inline bool find_ends(struct queue_ends *q, perch_u32 set, bool sched_idle)
+static inline bool find_ends(struct queues *q, perch_u32 set, bool sched_idle)
 {
 	perch_u32 first = perch_host_set_first(0, set), k;
 	perch_u64 left = 0;
 
-	q->least = ~0u;
-	q->most = q->idlest = q->busiest = 0;
-	q->idlest_has = q->busiest_has = 1024;
+	q->shortest = (struct queue){.nr = ~0u, .capacity = 1024};
+	q->longest = (struct queue){.capacity = 1024};
 	for (k = another_zero(); k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
 		perch_u64 marked = m & config()->sched_idle[first + k];
@@ -133,17 +139,12 @@ static inline bool find_ends(struct queue_ends *q, perch_u32 set, bool sched_idl
 			perch_u32 capacity = cpu_state(cpu)->capacity;
 
 			m &= m - 1;
-			if (q->least == ~0u || roomier(nr, capacity, q->least, q->idlest_has)) {
-				q->least = nr;
-				q->idlest = cpu;
-				q->idlest_has = capacity;
-			}
-			if (nr * q->busiest_has > q->most * capacity && is_waiting(cpu) &&
-			    !cpu_state(cpu)->stuck) {
-				q->most = nr;
-				q->busiest = cpu;
-				q->busiest_has = capacity;
-			}
+			if (q->shortest.nr == ~0u ||
+			    roomier(nr, capacity, q->shortest.nr, q->shortest.capacity))
+				q->shortest = (struct queue){nr, cpu, capacity};
+			if (nr * q->longest.capacity > q->longest.nr * capacity &&
+			    is_waiting(cpu) && !cpu_state(cpu)->stuck)
+				q->longest = (struct queue){nr, cpu, capacity};
 		}
 	}
 	return left;
@@ -161,32 +162,29 @@ static inline bool find_ends(struct queue_ends *q, perch_u32 set, bool sched_idl
  */
 static inline void level_queues(perch_u32 set)
 {
-	struct queue_ends q, yielding;
+	struct queues q, yielding;
 
 	if (find_ends(&q, set, false)) {
 		find_ends(&yielding, set, true);
-		if (q.least && q.most > 1 && yielding.least != ~0u) {
-			cpu_state(yielding.idlest)->pull_from = q.busiest;
-			scx_bpf_kick_cpu(yielding.idlest, SCX_KICK_PREEMPT);
+		if (q.shortest.nr && q.longest.nr > 1 && yielding.shortest.nr != ~0u) {
+			cpu_state(yielding.shortest.cpu)->pull_from = q.longest.cpu;
+			scx_bpf_kick_cpu(yielding.shortest.cpu, SCX_KICK_PREEMPT);
 			return;
 		}
-		if (q.most < 2) {
-			q.most = yielding.most;
-			q.busiest = yielding.busiest;
-			q.busiest_has = yielding.busiest_has;
-			if (q.least) {
-				q.least = yielding.least;
-				q.idlest = yielding.idlest;
-				q.idlest_has = yielding.idlest_has;
-			}
+		if (q.longest.nr < 2) {
+			q.longest = yielding.longest;
+			if (q.shortest.nr)
+				q.shortest = yielding.shortest;
 		}
 	}
-	if (q.least ? q.most * q.idlest_has <= (q.least + 1) * q.busiest_has : q.most < 2)
+	if (q.shortest.nr ?
+		    q.longest.nr * q.shortest.capacity <= (q.shortest.nr + 1) * q.longest.capacity :
+		    q.longest.nr < 2)
 		return;
-	cpu_state(q.idlest)->pull_from = q.busiest;
-	if (!q.least) {
-		scx_bpf_kick_cpu(q.idlest, SCX_KICK_IDLE);
-		count(q.idlest, PERCH_EV_KICKED);
+	cpu_state(q.shortest.cpu)->pull_from = q.longest.cpu;
+	if (!q.shortest.nr) {
+		scx_bpf_kick_cpu(q.shortest.cpu, SCX_KICK_IDLE);
+		count(q.shortest.cpu, PERCH_EV_KICKED);
 	}
 }
 
