@@ -10,7 +10,7 @@ use perch_policy::{Era, Topology};
 use perch_sim::RootDomain;
 use perch_workload::Budget;
 
-use crate::guest::{Place, bare_deterministic, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
 
 /// Pairs that pass a byte through pipes, on eight CPUs: a quarter and half of them are wanted.
 const PAIRS: [usize; 2] = [2, 4];
@@ -65,9 +65,7 @@ fn perch_costs_a_pair_as_much_simulated_as_in_a_guest() {
     setup.job = Some(Command::new([&words[..], &["-c", &script]].concat()));
     let small = setup.topology.machine().clone();
     let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let text = printed(&guest);
     let rate = |line: &str| -> f64 {
         let (_, rate) = line.split_once(" pairs: ").expect(line);
         rate.split(' ').next().unwrap().parse().expect(line)

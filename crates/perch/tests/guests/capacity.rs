@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 
 use perch_lab::Cpus;
-use perch_lab::guest::Command;
 use perch_machine::Machine;
 use perch_scheduler::interface::Event;
 
-use crate::guest::{Lab, Place, boot, deterministic, resolve};
+use crate::guest::{Lab, Place, deterministic, resolve, shell};
 
 /// The number of looks at the tasks' CPUs, at least 5 ms apart.
 const LOOKS: usize = 100;
@@ -209,13 +208,13 @@ fn tasks_are_where_they_belong_on_pixel4() {
     tasks_are_where_they_belong("pixel4");
 }
 
-/// A hog that its group's `cpu.uclamp.max` calls small stays on the LITTLE CPU, where another leaves for a big
-/// one; and a task whose group's `cpu.uclamp.min` asks for a big CPU wakes on one. The machine file tells the
-/// capacities, as only x86-64 kernels of Debian have the clamps, and an x86-64 guest's CPUs are alike.
+/// A hog that its group's `cpu.uclamp.max` makes small stays on a LITTLE CPU, where another leaves for a big
+/// one; and a task whose group's `cpu.uclamp.min` asks for a big CPU wakes on one. The guest is an x86-64 one
+/// with a machine file that tells the capacities, because Debian's arm64 cloud kernel has no clamps.
 #[test]
 fn groups_clamp_the_need_of_their_tasks() {
     let _place = Place::take();
-    let mut setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
+    let setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
     let script = format!(
         "{SHELL}
         ROOT=/sys/fs/cgroup
@@ -241,11 +240,7 @@ fn groups_clamp_the_need_of_their_tasks() {
         look {LOOKS} $boosted | sed \"s/^$boosted /boosted /\"
         perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
-    setup.job = Some(Command::new(["sh", "-c", script.as_str()]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let text = shell(setup, &script);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3 * LOOKS + 1, "{text}");
     assert_eq!(lines[3 * LOOKS], "enabled");

@@ -5,7 +5,7 @@ use perch_chaos::{Plan, Report, Storm};
 use perch_lab::Cpus;
 use perch_lab::guest::Command;
 
-use crate::guest::{Place, bare_deterministic, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
 
 /// CPUs that go and loaders that are killed are robust.rs's, which need less of the host for it.
 #[test]
@@ -37,10 +37,8 @@ fn tasks_run_through_a_storm() {
         "chaos",
         words.as_str(),
     ]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let report: Report = serde_json::from_str(&output.text()).unwrap();
+    let text = printed(&boot(&setup));
+    let report: Report = serde_json::from_str(&text).unwrap();
     println!("{plan}\n  {report}");
     assert!(report.faults.is_empty(), "{}", report.log);
     assert_eq!(report.plan, plan);

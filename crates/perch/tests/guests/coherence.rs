@@ -7,7 +7,7 @@ use perch_lab::guest::{Command, Guest};
 use perch_machine::Distance;
 use perch_machine::moves::LineKind;
 
-use crate::guest::{Place, bare_deterministic, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
 
 /// The slots of the three distances: CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in
 /// another package's node.
@@ -27,8 +27,7 @@ fn counted() -> Guest {
     let words = ["/bin/perch", "agent", "watched", "--", "sh", "-c", &script];
     setup.job = Some(Command::new(words));
     let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
+    printed(&guest);
     guest
 }
 

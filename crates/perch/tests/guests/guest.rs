@@ -168,15 +168,27 @@ pub fn boot(setup: &Setup) -> Guest {
     guest
 }
 
+/// What the job of a guest prints until it ends, which must be with success.
+pub fn printed(guest: &Guest) -> String {
+    let output = guest.job().unwrap().wait().unwrap();
+    assert!(output.success(), "{}", output.error_text());
+    output.text()
+}
+
+/// What a shell's script prints as the job of such a guest.
+pub fn shell(mut setup: Setup, script: &str) -> String {
+    setup.job = Some(Command::new(["sh", "-c", script]));
+    printed(&boot(&setup))
+}
+
 /// Runs the job of a deterministic guest in two of them, demands the same output and console, and
 /// returns that output.
 pub fn same_twice(setup: &Setup) -> String {
     let run = || {
         let guest = boot(setup);
-        let output = guest.job().unwrap().wait().unwrap();
-        assert!(output.success(), "{}", output.error_text());
+        let text = printed(&guest);
         assert!(guest.job().is_none());
-        (output.text(), guest.console_tail(1000))
+        (text, guest.console_tail(1000))
     };
     let (first, second) = (run(), run());
     assert_eq!(first.0, second.0);

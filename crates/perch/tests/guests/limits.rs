@@ -3,10 +3,9 @@
 //! own scheduler, and a limited group keeps nobody else waiting.
 
 use perch_lab::Cpus;
-use perch_lab::guest::Command;
 use perch_scheduler::interface::Event;
 
-use crate::guest::{Lab, Place, bare_deterministic, boot, resolve};
+use crate::guest::{Lab, Place, bare_deterministic, resolve, shell};
 use crate::loaded::Perch;
 
 /// Shell functions. `$ROOT` is where the groups are.
@@ -52,7 +51,7 @@ const TASKS: &str =
 fn groups_use_what_their_limits_allow() {
     let _place = Place::take();
     let machine = resolve("kunpeng920");
-    let mut setup = bare_deterministic(&machine, Cpus::AtMost(4));
+    let setup = bare_deterministic(&machine, Cpus::AtMost(4));
     let script = format!(
         "{SHELL} {GROUPS} {TASKS}
          measure 2 0.5
@@ -60,11 +59,7 @@ fn groups_use_what_their_limits_allow() {
          measure 4 0.5
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
-    setup.job = Some(Command::new(["sh", "-c", script.as_str()]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let text = shell(setup, &script);
     assert!(text.ends_with("enabled\n"), "{text}");
     let rows: Vec<Vec<f64>> = text
         .lines()

@@ -2,9 +2,8 @@
 //! A task of a real-time class fills a CPU, and perch's tasks go to the others.
 
 use perch_lab::Cpus;
-use perch_lab::guest::Command;
 
-use crate::guest::{Place, boot, deterministic_with, resolve};
+use crate::guest::{Place, deterministic_with, resolve, shell};
 
 /// Three hogs on two CPUs, one of which a fourth of SCHED_FIFO takes.
 const SCRIPT: &str = r#"
@@ -23,12 +22,8 @@ const SCRIPT: &str = r#"
 #[test]
 fn a_real_time_hog_s_cpu_is_left() {
     let _place = Place::take();
-    let mut setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(2), &["chrt"]);
-    setup.job = Some(Command::new(["sh", "-c", SCRIPT]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(2), &["chrt"]);
+    let text = shell(setup, SCRIPT);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 11, "{text}");
     assert_eq!(lines[10], "enabled");

@@ -3,12 +3,13 @@
 //! them waiting.
 
 use perch_lab::Cpus;
-use perch_lab::guest::Command;
 
-use crate::guest::{Place, boot, deterministic_with, resolve};
+use crate::guest::{Place, deterministic_with, resolve, shell};
 
 /// Rounds, each with new tasks: where they are born decides much of what happens to them.
 const ROUNDS: usize = 6;
+/// Lines that a round prints: the time and 12 tasks, twice.
+const LINES: usize = 26;
 
 /// Four hogs of SCHED_IDLE and four of a group with cpu.idle, on four CPUs; then three ordinary hogs, and a
 /// task that works for a moment every 5 ms.
@@ -80,28 +81,31 @@ impl Found {
 #[test]
 fn idle_tasks_use_what_others_leave() {
     let _place = Place::take();
-    let mut setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(4), &["chrt"]);
+    let setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(4), &["chrt"]);
     let script = format!(
         "{TASKS} rounds {ROUNDS}
          perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
          rounds {ROUNDS}
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
-    setup.job = Some(Command::new(["sh", "-c", script.as_str()]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let text = shell(setup, &script);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2 * ROUNDS * 26 + 1, "{text}");
-    assert_eq!(lines[2 * ROUNDS * 26], "enabled");
-    let (kernel, perch) = lines[..2 * ROUNDS * 26].split_at(ROUNDS * 26);
-    for round in kernel.chunks(26) {
-        println!("the kernel: {:.3?}", Found::of(round));
+    assert_eq!(lines.len(), 2 * ROUNDS * LINES + 1, "{text}");
+    assert_eq!(lines[2 * ROUNDS * LINES], "enabled");
+    let mut rounds = lines.chunks_exact(LINES).map(Found::of);
+    for found in rounds.by_ref().take(ROUNDS) {
+        println!("the kernel: {found:.3?}");
     }
-    for round in perch.chunks(26) {
-        let found = Found::of(round);
-        println!("perch: {found:.3?}");
+    let found: Vec<Found> = rounds.collect();
+    found
+        .iter()
+        .for_each(|found| println!("perch: {found:.3?}"));
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let wait_ms = mean(found.iter().map(|found| found.wait_ms).collect());
+    let hogs = mean(found.iter().flat_map(|found| found.hogs.clone()).collect());
+    assert!(wait_ms < 0.5, "{wait_ms}");
+    assert!(hogs > 0.95, "{hogs}");
+    for found in &found {
         assert!(found.wait_ms < 1.0, "{found:?}");
         assert!(found.hogs.iter().all(|hog| *hog > 0.85), "{found:?}");
         assert!(found.lazy > 0.3, "{found:?}");

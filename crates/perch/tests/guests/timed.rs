@@ -7,7 +7,7 @@ use perch_lab::guest::{Command, Guest};
 use perch_machine::moves::{LineKind, Move};
 use perch_machine::{Distance, Machine};
 
-use crate::guest::{Place, bare_deterministic, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
 
 /// CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in another node of its package.
 const PARTNERS: [(usize, Distance); 3] = [
@@ -49,9 +49,7 @@ fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
     ];
     setup.job = Some(Command::new(words));
     let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let text = printed(&guest);
     (guest, text)
 }
 

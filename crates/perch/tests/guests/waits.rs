@@ -8,7 +8,7 @@ use perch_lab::guest::Command;
 use perch_scheduler::stats::Report;
 use serde_json::Value;
 
-use crate::guest::{Place, bare_deterministic, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, resolve, shell};
 
 /// Two pairs for 100 ms of the guest's clock, which all CPUs' instructions advance: starting takes a
 /// while.
@@ -67,14 +67,10 @@ fn counts_add_up(lines: &[&str]) {
 #[test]
 fn wake_ups_are_counted_and_moves_have_distances() {
     let _place = Place::take();
-    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(8));
+    let setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(8));
     let waits = format!("/bin/perch agent waits -- {PAIRS}");
     let script = format!("{waits} && exec /bin/perch agent scheduled -- {waits}");
-    setup.job = Some(Command::new(["sh", "-c", &script]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    assert!(output.success(), "{}", output.error_text());
-    let text = output.text();
+    let text = shell(setup, &script);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
     lines.chunks(2).for_each(counts_add_up);
