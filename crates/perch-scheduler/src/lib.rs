@@ -34,6 +34,7 @@ mod signals;
 mod site;
 mod stat;
 pub mod stats;
+mod storage;
 mod tree;
 mod value;
 pub mod waits;

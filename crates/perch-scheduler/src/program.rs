@@ -22,6 +22,7 @@ use crate::exit::Ended;
 use crate::interface::{ARENA_BASE, Config, Exit};
 use crate::kernel::{Kernel, UnableError};
 use crate::refusal::{ObjectError, RefusedError};
+use crate::storage::Storage;
 
 /// Bytes where a reader of ELF finds its words aligned.
 #[repr(align(8))]
@@ -66,7 +67,7 @@ pub(crate) fn heard() -> String {
 }
 
 impl Program {
-    /// Loads the program for `plan` and lets it schedule. Everything libbpf and the verifier say
+    /// Loads the program for `plan` with the maps of `storage` and lets it schedule. Everything libbpf and the verifier say
     /// replaces what stands in the file `log`, which has a name, if there is one.
     ///
     /// # Errors
@@ -76,10 +77,11 @@ impl Program {
         kernel: &Kernel,
         plan: &Plan,
         hotplug_seq: Option<u64>,
+        storage: &mut Storage,
         log: Option<(&mut File, &Path)>,
     ) -> Result<Program, SchedulerError> {
         hear();
-        let result = Program::try_load(kernel, plan, hotplug_seq);
+        let result = Program::try_load(kernel, plan, hotplug_seq, storage);
         if let Some((file, path)) = log {
             rewrite(file, &heard()).map_err(|source| UnableError::Write {
                 path: path.to_path_buf(),
@@ -93,6 +95,7 @@ impl Program {
         kernel: &Kernel,
         plan: &Plan,
         hotplug_seq: Option<u64>,
+        storage: &mut Storage,
     ) -> Result<Program, SchedulerError> {
         let refused = |what: &str, source: libbpf_rs::Error| RefusedError::Load {
             what: what.to_string(),
@@ -106,6 +109,12 @@ impl Program {
         prepare(&mut open, plan).map_err(|source| RefusedError::Object {
             source,
             heard: heard(),
+        })?;
+        storage.lend(&mut open).map_err(|error| {
+            refused(
+                "perch's BPF program cannot have the maps of the last one",
+                error,
+            )
         })?;
         let ops = plan.ops();
         set_member(&mut open, ops, "flags", plan.flags());
@@ -121,6 +130,12 @@ impl Program {
             refused(
                 &format!("Linux {} refused perch's BPF program", kernel.version()),
                 error,
+            )
+        })?;
+        storage.keep(&object).map_err(|error| {
+            refused(
+                "the maps of perch's BPF program cannot be kept",
+                error.into(),
             )
         })?;
 

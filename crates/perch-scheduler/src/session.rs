@@ -21,6 +21,7 @@ use crate::service::Service;
 use crate::settings::{Configuration, Settings};
 use crate::signals::{Request, Signals};
 use crate::stats::{About, Report, Server, Source};
+use crate::storage::Storage;
 use crate::tree::Tree;
 use ground::{Ground, Planned};
 use members::{Calls, Found, Members};
@@ -136,6 +137,7 @@ pub fn run(
         log,
         server,
         settings,
+        storage: Storage::default(),
         isolated: Vec::new(),
         hung_up: false,
         members: Members::new(Tree::new("/".as_ref()), Calls),
@@ -170,6 +172,8 @@ struct Session<'a> {
     log: Option<File>,
     server: Option<Server>,
     settings: Settings,
+    /// The maps that outlive a program.
+    storage: Storage,
     /// The CPUs that were isolated when the scheduler was loaded last.
     isolated: Vec<u32>,
     /// SIGHUP came while no scheduler was loaded.
@@ -255,7 +259,7 @@ impl Session<'_> {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
         let log = self.log.as_mut().zip(self.options.log.as_deref());
-        let program = Program::load(self.ground.kernel, &plan, seq, log)?;
+        let program = Program::load(self.ground.kernel, &plan, seq, &mut self.storage, log)?;
         self.isolated = isolated;
         self.members.follow(rules);
         // SAFETY: whoever watches retires them before the program goes.

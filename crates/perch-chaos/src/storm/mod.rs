@@ -68,7 +68,7 @@ pub(crate) fn run(storm: Storm, seed: u64, field: &Field) -> u64 {
         Storm::Forks => Box::new(forks::Forks::default()),
         Storm::Freezes => Box::new(freezes::Freezes),
         Storm::Memory => Box::new(memory::Memory::default()),
-        Storm::Reload => Box::new(reload::Reload),
+        Storm::Reload => Box::new(reload::Reload::new(field)),
     };
     let mut done = 0;
     while !field.is_over() {

@@ -2,6 +2,7 @@
 //! The scheduler is killed and started, stopped and started, told to read its file again, and started
 //! while it is there.
 
+use std::fs;
 use std::time::Duration;
 
 use perch_engine::Random;
@@ -10,7 +11,29 @@ use super::{Blow, pause};
 use crate::field::Field;
 use crate::plan::Storm;
 
-pub(super) struct Reload;
+pub(super) struct Reload {
+    /// The process may end while a CPU goes.
+    may_end: bool,
+}
+
+impl Reload {
+    pub(super) fn new(field: &Field) -> Reload {
+        Reload {
+            may_end: !field.has(Storm::Hotplug) || frees_maps(),
+        }
+    }
+}
+
+/// True if this kernel can free the maps of a scheduler that ends while a CPU goes, as Linux can from
+/// 7.0 on (perch-scheduler's `storage.rs`).
+fn frees_maps() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let major = release
+        .split('.')
+        .next()
+        .and_then(|major| major.parse().ok());
+    major.is_some_and(|major: u32| major >= 7)
+}
 
 impl Blow for Reload {
     fn blow(&mut self, field: &Field, random: &mut Random) -> Result<Duration, String> {
@@ -18,6 +41,7 @@ impl Blow for Reload {
         let balance_ms = 3 + random.below(3);
         let mut loader = field.loader();
         match kind {
+            0..=2 if !self.may_end => loader.reload(balance_ms)?,
             0..=1 => {
                 loader.stop(libc::SIGKILL)?;
                 loader.start()?;

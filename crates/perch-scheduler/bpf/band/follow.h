@@ -16,8 +16,13 @@ static inline int band_init_cpu(perch_u32 cpu)
 
 static inline int band_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
-	if (!bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+	struct perch_band_task *t =
+		bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t)
 		return -12; /* -ENOMEM */
+	/* The program before this one may have left its record. */
+	__builtin_memset(t, 0, sizeof(*t));
 	return 0;
 }
 

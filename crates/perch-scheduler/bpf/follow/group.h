@@ -509,6 +509,8 @@ static inline int group_init_task(struct task_struct *p, struct scx_init_task_ar
 	cgrp = args->cgroup;
 	if (!t)
 		return -12; /* -ENOMEM */
+	/* The program before this one may have left its record. */
+	__builtin_memset(t, 0, sizeof(*t));
 	if (cgrp)
 		join_group(t, cgrp);
 	return 0;

@@ -114,7 +114,12 @@ pub fn deterministic(machine: &Machine, cpus: Cpus) -> Setup {
 /// As [`deterministic`], without programs beside perch and busybox: such a guest takes longer to
 /// boot the more files it has, and shares no snapshot.
 pub fn bare_deterministic(machine: &Machine, cpus: Cpus) -> Setup {
-    deterministic_with(machine, cpus, &[])
+    bare_deterministic_on("", machine, cpus)
+}
+
+/// As [`bare_deterministic`], of this kernel.
+pub fn bare_deterministic_on(kernel: &str, machine: &Machine, cpus: Cpus) -> Setup {
+    setup_with(machine, cpus, kernel, &|_| &[], Clock::Deterministic)
 }
 
 /// As [`bare_deterministic`], with these programs.

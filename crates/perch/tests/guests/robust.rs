@@ -2,9 +2,10 @@
 //! CPUs go and come, affinities change, tasks are born by the hundred, and the loader is killed: no
 //! task is lost, and the kernel's log tells of no trouble.
 
+use perch_lab::Cpus;
 use perch_lab::guest::Process;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, Place, bare_deterministic_on, resolve, shell};
 
 /// Starts tasks that wake each other until [`finish`] tells them to end. If a task is lost, others
 /// wait for it in vain and the test fails. The pauses leave the emulator time for the other
@@ -50,6 +51,30 @@ fn cpus_go_and_come() {
     assert_eq!(perch.report().restarts, 4);
     finish(&lab, churn);
     perch.unload();
+}
+
+/// CPUs go and come faster than perch loads again, so that programs end while a CPU goes. Linux 6.18 then
+/// stands still if it frees the maps of such a program (`storage.rs`).
+#[test]
+fn cpus_go_while_programs_end() {
+    const SCRIPT: &str = r#"
+        perch run >/tmp/said 2>&1 & perch=$!
+        loaded() { grep -q "Ctrl-C unloads" /tmp/said && grep -q enabled /sys/kernel/sched_ext/state; }
+        until loaded || ! kill -0 $perch; do sleep 0.05; done
+        for round in 1 2 3 4; do
+            for online in 0 1; do
+                for cpu in 1 2 3; do
+                    echo $online > /sys/devices/system/cpu/cpu$cpu/online; sleep 0.03
+                done
+            done
+        done
+        until loaded || ! kill -0 $perch; do sleep 0.05; done
+        kill -TERM $perch; wait $perch; echo "perch ended with $?"; cat /tmp/said"#;
+    let _place = Place::take();
+    let setup = bare_deterministic_on("6.18", &resolve("kunpeng920"), Cpus::AtMost(4));
+    let text = shell(setup, SCRIPT);
+    assert!(text.contains("perch ended with 0"), "{text}");
+    assert!(text.contains(": loading again"), "{text}");
 }
 
 #[test]
