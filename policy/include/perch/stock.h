@@ -63,10 +63,11 @@ PERCH_INLINE perch_u64 perch_idle_ok_word(const struct perch_host *h,
 					  const struct perch_task *p, perch_u32 w, perch_u64 among)
 {
 	perch_u64 idle = perch_host_idle_word(h, w, among);
+	perch_u64 also = perch_host_sched_idle_word(h, w) & among;
 
-	if (pol->rules.idle_sees_policy && (p->flags & PERCH_TASK_SCHED_IDLE))
+	if (also && pol->rules.idle_sees_policy && (p->flags & PERCH_TASK_SCHED_IDLE))
 		return idle;
-	return idle | (perch_host_sched_idle_word(h, w) & among);
+	return idle | also;
 }
 
 PERCH_INLINE perch_u8 perch_idle_ok(const struct perch_host *h, const struct perch_policy *pol,
@@ -74,9 +75,9 @@ PERCH_INLINE perch_u8 perch_idle_ok(const struct perch_host *h, const struct per
 {
 	if (perch_host_idle(h, cpu))
 		return 1;
-	if (pol->rules.idle_sees_policy && (p->flags & PERCH_TASK_SCHED_IDLE))
+	if (!(perch_host_sched_idle_word(h, cpu / 64) >> (cpu % 64) & 1))
 		return 0;
-	return perch_host_sched_idle_word(h, cpu / 64) >> (cpu % 64) & 1;
+	return !(pol->rules.idle_sees_policy && (p->flags & PERCH_TASK_SCHED_IDLE));
 }
 
 PERCH_INLINE perch_u8 perch_share_llc(const struct perch_host *h, perch_u32 a, perch_u32 b)

@@ -232,7 +232,8 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 			c->events[PERCH_EV_DIRECT]++;
 			break;
 		}
-		if (!(q->wakee.flags & PERCH_TASK_SCHED_IDLE) && takes_sched_idle(p, q, this_cpu)) {
+		if (nr_sched_idle_cpus && !(q->wakee.flags & PERCH_TASK_SCHED_IDLE) &&
+		    takes_sched_idle(p, q, this_cpu)) {
 			insert_direct(p, SCX_DSQ_LOCAL, SCX_ENQ_PREEMPT);
 			*placed = true;
 			c->events[PERCH_EV_DIRECT]++;

@@ -103,7 +103,7 @@ PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u3
 
 PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w)
 {
-	return config()->sched_idle[w];
+	return nr_sched_idle_cpus ? config()->sched_idle[w] : 0;
 }
 
 /* Runnable tasks that a follower holds back, on all CPUs: while there is none, no CPU's are read. */

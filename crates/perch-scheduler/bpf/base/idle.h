@@ -65,9 +65,24 @@ static inline bool claim_idle(perch_u32 cpu)
 	return take_bit(&idle_part(cpu)->cpus, cpu);
 }
 
+/*
+ * The number of CPUs that are marked as running only tasks of SCHED_IDLE: while it is 0, as it nearly
+ * always is, no wake-up looks for one. It may be too high for a moment, and never too low.
+ */
+static perch_u32 nr_sched_idle_cpus;
+
 static inline bool runs_sched_idle(perch_u32 cpu)
 {
 	return config()->sched_idle[cpu / 64] >> (cpu % 64) & 1;
+}
+
+/* Only the CPU itself marks itself. */
+static inline void set_sched_idle(perch_u32 cpu)
+{
+	if (runs_sched_idle(cpu))
+		return;
+	__sync_fetch_and_add(&nr_sched_idle_cpus, 1);
+	__sync_fetch_and_or(&config()->sched_idle[cpu / 64], 1ull << (cpu % 64));
 }
 
 /*
@@ -76,7 +91,10 @@ static inline bool runs_sched_idle(perch_u32 cpu)
  */
 static inline bool claim_sched_idle(perch_u32 cpu)
 {
-	return take_bit(&config()->sched_idle[cpu / 64], cpu);
+	if (!nr_sched_idle_cpus || !take_bit(&config()->sched_idle[cpu / 64], cpu))
+		return false;
+	__sync_fetch_and_add(&nr_sched_idle_cpus, -1);
+	return true;
 }
 
 static inline void mark_idle(perch_u32 cpu)

@@ -277,7 +277,7 @@ static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 static __attribute__((noinline)) int mark_sched_idle(perch_u32 cpu)
 {
 	if (!is_waiting(cpu) || first_vtime(cpu))
-		__sync_fetch_and_or(&config()->sched_idle[cpu / 64], 1ull << (cpu % 64));
+		set_sched_idle(cpu);
 	return 0;
 }
 
