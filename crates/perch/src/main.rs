@@ -8,6 +8,7 @@ mod advise;
 mod agent;
 mod arguments;
 mod bench;
+mod cgroup;
 mod compare;
 mod diff;
 mod doctor;

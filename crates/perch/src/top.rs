@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch top`: a screen of what a loaded scheduler is doing, until `q`.
 
+mod groups;
 mod screen;
 mod state;
 
@@ -15,8 +16,10 @@ use perch_scheduler::stats::{Client, Report, SOCKET, StatisticsError};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
+use crate::cgroup;
 use crate::output::Failure;
 use crate::stats::interval;
+use groups::Groups;
 use state::State;
 
 /// The arguments of `perch top`.
@@ -73,6 +76,9 @@ fn show(
     ended: &AtomicBool,
 ) -> io::Result<()> {
     let mut state = State::new(first);
+    let began = Instant::now();
+    let mut groups = Groups::new(cgroup::ROOT.as_ref());
+    groups.look(began.elapsed());
     let mut next = Instant::now() + every;
     terminal.draw(|frame| screen::draw(frame, &mut state))?;
     while !ended.load(Ordering::Relaxed) {
@@ -94,7 +100,7 @@ fn show(
             next = Instant::now() + every;
             if !state.is_frozen() {
                 match source.ask() {
-                    Ok(report) => state.take(report),
+                    Ok(report) => state.take(report, groups.look(began.elapsed())),
                     Err(error) => state.lose(&error.to_string()),
                 }
                 changed = true;

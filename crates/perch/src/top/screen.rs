@@ -34,39 +34,40 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
     frame.render_widget(Paragraph::new(header), top);
     frame.render_widget(footer(state), keys);
 
-    let (caches, waits) = (caches(state), waits(state));
-    let tables = [waits, caches].into_iter().flatten();
-    let tables: Vec<_> = tables.collect();
-    let height = |(_, rows): &(Table<'static>, usize)| Constraint::Length(*rows as u16 + 2);
-    let heights: Vec<_> = tables.iter().map(height).collect();
-    if body.width >= WIDE {
-        let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(RIGHT)])
-            .spacing(2)
-            .areas(body);
-        for ((table, _), at) in tables
-            .iter()
-            .zip(Layout::vertical(heights).split(right).iter())
-        {
-            frame.render_widget(table, *at);
+    // What there is no room for is left out; where all stand in one column the counts have at least half of
+    // it. The groups have what the other tables leave: there may be any number of them.
+    let wide = body.width >= WIDE;
+    let mut room = if wide { body.height } else { body.height / 2 };
+    let mut tables = Vec::new();
+    for (table, rows) in [waits(state), caches(state)].into_iter().flatten() {
+        let lines = rows as u16 + 2;
+        if lines <= room {
+            room -= lines;
+            tables.push((table, lines));
         }
-        counts(frame, state, left);
-    } else {
-        // What there is no room for is left out, and the counts have at least half of the room.
-        let mut room = body.height / 2;
-        let mut rest = body;
-        for (table, rows) in &tables {
-            let wanted = *rows as u16 + 2;
-            if wanted > room {
-                continue;
-            }
-            room -= wanted;
-            let [at, below] =
-                Layout::vertical([Constraint::Length(wanted), Constraint::Fill(1)]).areas(rest);
-            frame.render_widget(table, at);
-            rest = below;
-        }
-        counts(frame, state, rest);
     }
+    if let Some((table, rows)) = groups(state, room.saturating_sub(2)) {
+        tables.push((table, rows as u16 + 2));
+    }
+    let lines = tables.iter().map(|(_, lines)| lines).sum();
+    let (at, rest) = match wide {
+        true => {
+            let halves = [Constraint::Fill(1), Constraint::Length(RIGHT)];
+            let [left, right] = Layout::horizontal(halves).spacing(2).areas(body);
+            (right, left)
+        }
+        false => {
+            let [above, below] =
+                Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(body);
+            (above, below)
+        }
+    };
+    let heights = tables.iter().map(|(_, lines)| Constraint::Length(*lines));
+    let heights = Layout::vertical(heights.collect::<Vec<_>>());
+    for ((table, _), at) in tables.iter().zip(heights.split(at).iter()) {
+        frame.render_widget(table, *at);
+    }
+    counts(frame, state, rest);
 }
 
 fn bold() -> Style {
@@ -249,6 +250,48 @@ fn caches(state: &State) -> Option<(Table<'static>, usize)> {
     });
     let heading = heading("LLC", ["node", "CPUs", "busy", "runnable"]);
     Some((Table::new(rows, WIDTHS).header(heading), caches.len()))
+}
+
+/// The busiest cgroups, `room` of them at most, and how many.
+fn groups(state: &State, room: u16) -> Option<(Table<'static>, usize)> {
+    let room = usize::from(room).min(state.groups.len());
+    if room == 0 {
+        return None;
+    }
+    let none = || "-".to_string();
+    let rows = state.groups.iter().take(room).map(|group| {
+        let waited = group.waited.map(|part| format!("{:.1} %", 100.0 * part));
+        Row::new([
+            Cell::new(end_of(&group.path, NAME)),
+            right(format!("{:.2}", group.cpus)),
+            right(waited.unwrap_or_else(none)),
+            right(group.weight.map_or_else(none, |weight| weight.to_string())),
+            right(group.limit.map_or_else(none, |cpus| format!("{cpus:.2}"))),
+        ])
+    });
+    let heading = heading("group", ["CPUs", "waits", "weight", "limit"]);
+    let number = Constraint::Length(7);
+    let widths = [
+        Constraint::Length(NAME as u16),
+        Constraint::Length(6),
+        number,
+        number,
+        number,
+    ];
+    Some((Table::new(rows, widths).header(heading), room))
+}
+
+/// The width of a group's path.
+const NAME: usize = 19;
+
+/// The end of a text, which tells more of a path than its beginning does.
+fn end_of(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_string();
+    }
+    let end = text.chars().skip(length - (width - 1));
+    std::iter::once('…').chain(end).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use perch_scheduler::interface::Event;
 use perch_scheduler::stats::Report;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::groups::Group;
+
 /// The order of the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -55,6 +57,8 @@ pub struct State {
     pub report: Report,
     /// What happened between the last two; the whole of the first.
     pub change: Report,
+    /// The cgroups that used a CPU between the last two, the busiest first.
+    pub groups: Vec<Group>,
     /// The order of the counts.
     pub order: Order,
     /// How many counts are above the first one shown; drawing holds it to what there is.
@@ -72,6 +76,7 @@ impl State {
         State {
             change: report.clone(),
             report,
+            groups: Vec::new(),
             order: Order::Rate,
             above: 0,
             losses: 0,
@@ -80,10 +85,11 @@ impl State {
         }
     }
 
-    /// A new report has come.
-    pub fn take(&mut self, report: Report) {
+    /// A new report has come, and a look at the cgroups with it.
+    pub fn take(&mut self, report: Report, groups: Vec<Group>) {
         self.change = report.since(&self.report);
         self.report = report;
+        self.groups = groups;
         self.problem = None;
     }
 

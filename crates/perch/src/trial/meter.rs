@@ -10,6 +10,7 @@ use perch_scheduler::waits::{Cause, Counted, Group, Scope, Wait, Watch};
 use super::conduct::Interruption;
 use super::result::Measure;
 use super::source::{self, Cgroup, Counter};
+use crate::cgroup;
 use crate::output::{Failure, say};
 
 /// Waits that are measured: the ends of the names, and what they begin with. A wake-up's wait begins at
@@ -93,9 +94,9 @@ impl Meter {
                 let per_s = rustix::param::clock_ticks_per_second();
                 (files("", "/proc/stat", source::ticks), per_s as f64)
             }
-            _ => (files("cpu.stat", "", source::usage_us), 1e6),
+            _ => (files("cpu.stat", "", cgroup::usage_us), 1e6),
         };
-        let mut pressures = files("cpu.pressure", "/proc/pressure/cpu", source::some_us);
+        let mut pressures = files("cpu.pressure", "/proc/pressure/cpu", cgroup::some_us);
         if let Some(why) = pressures.iter().find_map(|source| source.read().err()) {
             notes.push(format!("pressure is not measured: {why}"));
             pressures.clear();

@@ -15,9 +15,7 @@ use perch_scheduler::waits::Group;
 use super::child::die_with_parent;
 use super::conduct::Interruption;
 use crate::arguments::BadValue;
-
-/// Where cgroups of the second hierarchy are.
-const CGROUPS: &str = "/sys/fs/cgroup";
+use crate::cgroup::{self, number};
 
 /// The time that a counter's command may take. It is asked at both ends of each turn, so one that
 /// takes longer would stretch the trial.
@@ -47,7 +45,7 @@ pub fn cgroup(text: &str) -> Result<Cgroup, BadValue> {
 impl Cgroup {
     /// One of its files.
     pub fn file(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("{CGROUPS}{}/{name}", self.path))
+        PathBuf::from(format!("{}{}/{name}", cgroup::ROOT, self.path))
     }
 
     /// The cgroup as the kernel knows it.
@@ -79,25 +77,6 @@ pub fn text(path: &Path) -> Result<String, String> {
     perch_file::text(path, Kind::SYSFS).map_err(|error| error.to_string())
 }
 
-/// The time in us for which some task waited for a CPU, of a file of pressure.
-pub fn some_us(text: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let words = line.split_whitespace();
-    number(
-        words
-            .filter_map(|word| word.strip_prefix("total="))
-            .next()?,
-    )
-}
-
-/// The time in us that a cgroup has used CPUs, of its cpu.stat.
-pub fn usage_us(text: &str) -> Option<f64> {
-    number(
-        text.lines()
-            .find_map(|line| line.strip_prefix("usage_usec "))?,
-    )
-}
-
 /// The ticks in which CPUs ran tasks, of /proc/stat: of users, of users at low priority, and in the
 /// kernel.
 pub fn ticks(text: &str) -> Option<f64> {
@@ -106,14 +85,6 @@ pub fn ticks(text: &str) -> Option<f64> {
     numbers
         .filter(|all| all.len() == 3)
         .map(|all| all.iter().sum())
-}
-
-/// The number that a text is, spaces around it apart.
-fn number(text: &str) -> Option<f64> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite())
 }
 
 /// A counter that the user names: a command that prints a number which grows.
@@ -207,17 +178,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_kernel_are_read() {
-        let pressure = "some avg10=0.00 avg60=1.50 avg300=0.27 total=123456\n\
-                        full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(some_us(pressure), Some(123_456.0));
+    fn ticks_are_those_of_tasks() {
         let stat = "cpu  10 20 30 4000 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n";
         assert_eq!(ticks(stat), Some(60.0));
-        assert_eq!(usage_us("usage_usec 42\nuser_usec 40\n"), Some(42.0));
-        for reads in [some_us, ticks, usage_us] {
-            for bad in ["", "some total=x\n", "cpu 1 2\n", "usage_usec \n"] {
-                assert_eq!(reads(bad), None, "{bad}");
-            }
+        for bad in ["", "cpu 1 2\n", "cpu 1 2 x\n"] {
+            assert_eq!(ticks(bad), None, "{bad}");
         }
     }
 

@@ -7,6 +7,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
+use crate::top::groups::Group;
 
 /// The report of a scheduler that has been loaded for so many seconds.
 fn report(seconds: u64) -> Report {
@@ -81,15 +82,37 @@ fn press(state: &mut State, code: KeyCode) -> bool {
     state.press(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
+/// Groups in the order in which they are looked for.
+fn busy() -> Vec<Group> {
+    let group = |path: &str, cpus, waited, weight, limit| Group {
+        path: path.to_string(),
+        cpus,
+        waited,
+        weight,
+        limit,
+    };
+    vec![
+        group("system.slice", 2.5, Some(0.125), Some(100), None),
+        group(
+            "system.slice/database.service",
+            2.25,
+            Some(0.031),
+            None,
+            Some(3.5),
+        ),
+        group("user.slice", 0.004, None, Some(10_000), None),
+    ]
+}
+
 fn watched() -> State {
     let mut state = State::new(with_waits(report(60)));
-    state.take(with_waits(report(62)));
+    state.take(with_waits(report(62)), busy());
     state
 }
 
 #[test]
 fn a_wide_screen_has_all_side_by_side() {
-    insta::assert_snapshot!(screen(&mut watched(), 110, 14), @r"
+    insta::assert_snapshot!(screen(&mut watched(), 110, 19), @r"
     perch has been up for 00:01:02, loaded again once: 8 CPUs of A CPU, Linux 7.2.12
     cluster=perch cache=upstream
     400 wake-ups/s, CPUs 37.5 % busy
@@ -102,6 +125,11 @@ fn a_wide_screen_has_all_side_by_side() {
     revived                   event         0.0            7  0                  0         4      2.00         2
                                                               1                  0         4      1.00         1
                                                               10                 1         4      0.00         0
+
+                                                              group                 CPUs   waits  weight   limit
+                                                              system.slice          2.50  12.5 %     100       -
+                                                              …e/database.service   2.25   3.1 %       -    3.50
+                                                              user.slice            0.00       -   10000       -
 
     q quit  s sort  f freeze  arrows scroll
     ");
@@ -118,16 +146,16 @@ fn a_narrow_screen_has_the_counts_last() {
     idle           400.0        ≤4        ≤8        ≤8
     queued          50.0        >8        >8        >8
 
+    group                 CPUs   waits  weight   limit
+    system.slice          2.50  12.5 %     100       -
+    …e/database.service   2.25   3.1 %       -    3.50
+
     by rate                                     /s        total
     direct                       event       400.0        24800
     cluster scan                 reason      300.0        18600
     target idle                  reason      100.0         6200
     queued                       event        50.0         3100
     revived                      event         0.0            7
-
-
-
-
 
 
 
@@ -200,7 +228,7 @@ fn a_scheduler_that_goes_is_said_to_be_gone() {
     assert!(text.contains("no scheduler gives statistics; the figures are the last ones"));
     assert!(text.contains("gone once since perch top watches"), "{text}");
     // The next one counts from its own beginning.
-    state.take(report(2));
+    state.take(report(2), Vec::new());
     let text = screen(&mut state, 110, 14);
     assert!(text.contains("400 wake-ups/s"), "{text}");
     assert!(!text.contains("the last ones"), "{text}");
