@@ -44,20 +44,29 @@ pub fn run(plan: &Plan) -> Report {
     report
 }
 
-/// Looks for trouble in the kernel's log.
+/// Looks for trouble in the kernel's log, which the report has where there is a fault, with the tasks that
+/// are blocked then.
 fn judge_log(report: &mut Report) {
-    let output = match Command::new("/bin/busybox").arg("dmesg").output() {
-        Ok(output) => output,
+    let log = match kernel_log() {
+        Ok(log) => log,
         Err(error) => return report.faults.push(format!("no kernel log: {error}")),
     };
-    let log = String::from_utf8_lossy(&output.stdout);
     for line in perch_lab::guest::trouble(&log) {
         report.faults.push(format!("the kernel: {line}"));
     }
-    if !report.faults.is_empty() {
-        let lines: Vec<&str> = log.lines().collect();
-        report.log = lines[lines.len().saturating_sub(150)..].join("\n");
+    if report.faults.is_empty() {
+        return;
     }
+    // Where the kernel has no such key the report goes without.
+    let _ = fs::write("/proc/sysrq-trigger", "w");
+    let log = kernel_log().unwrap_or(log);
+    let lines: Vec<&str> = log.lines().collect();
+    report.log = lines[lines.len().saturating_sub(400)..].join("\n");
+}
+
+fn kernel_log() -> std::io::Result<String> {
+    let output = Command::new("/bin/busybox").arg("dmesg").output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn carry_out(plan: &Plan, report: &mut Report) -> Result<(), String> {
