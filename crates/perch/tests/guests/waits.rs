@@ -142,3 +142,49 @@ fn of_two_hogs_on_a_cpu_one_always_waits() {
     assert!(10 * placed > 9 * wakeups, "{placed}: {woken:?}");
     assert_eq!(count("band") + count("limited"), 0);
 }
+
+/// A hog whose group may use a fifth of a CPU, and on another CPU two of the band that take turns; the second
+/// that counts lies between two looks at the statistics.
+const HELD: &str = "
+root=/sys/fs/cgroup
+[ -e $root/cgroup.procs ] || mount -t cgroup2 none $root
+echo +cpu > $root/cgroup.subtree_control; mkdir $root/few $root/turns
+echo 20000 100000 > $root/few/cpu.max
+perch run --set waits=true --band cgroup=/turns,priority=5,policy=rr >/tmp/log 2>&1 & perch=$!
+until perch stats >/dev/null 2>&1; do sleep 0.1; done
+hog() { sh -c \"echo \\$\\$ > $root/$1/cgroup.procs; exec taskset $2 sh -c 'while :; do :; done'\" & hogs=\"$hogs $!\"; }
+hog few 1; hog turns 2; hog turns 2
+sleep 0.5
+perch stats --format json
+sleep 1
+perch stats --format json
+kill $hogs $perch
+wait $perch
+cat /tmp/log >&2
+";
+
+#[test]
+fn what_a_limit_and_the_band_hold_back_is_told_apart() {
+    let _place = Place::take();
+    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(2));
+    setup.job = Some(Command::new(["sh", "-c", HELD]));
+    let guest = boot(&setup);
+    let output = guest.job().unwrap().wait().unwrap();
+    let (text, log) = (output.text(), output.error_text());
+    println!("{text}\n{log}");
+    let lines: Vec<&str> = text.lines().collect();
+    let [first, second] = lines[..] else {
+        panic!("{text}");
+    };
+    let [first, second] = [first, second]
+        .map(|text| serde_json::from_str::<Report>(text).expect("perch writes JSON"));
+    let waited = second.since(&first);
+    let part = |name: &str| waited.waits[name].sum_ns as f64 / waited.uptime_ns as f64;
+    // Four fifths of each period of 100 ms, give or take one.
+    let limited = part("limited");
+    assert!((0.65..0.95).contains(&limited), "{limited}: {waited:?}");
+    // One of the two waits at any time, a turn of 100 ms or two longer or shorter; both while the band's share of
+    // the CPU is used up.
+    let band = part("band");
+    assert!((0.75..1.35).contains(&band), "{band}: {waited:?}");
+}
