@@ -16,7 +16,7 @@ use crate::store::Store;
 
 pub use stored::Kernel;
 use stored::{NEEDED, built_in, shelf, unpack, write};
-pub use version::{NEWEST_TESTED, OLDEST};
+pub use version::{NEWEST_TESTED, OLDEST, numbers};
 use version::{Wanted, dotted};
 
 impl Kernel {

@@ -2,12 +2,12 @@
 //! The maps that hold something for each task and each cgroup, which all programs of a session
 //! share.
 //!
-//! A program could have its own, but Linux before 7.0 must not free such a map while a CPU goes
-//! offline, which is just when a program ends and another comes. The kernel's worker that frees it may
-//! not leave its CPU meanwhile, and waits for a grace period of RCU Tasks Trace; the grace period waits
-//! for the lock of CPU hotplug; and who holds that waits for the CPU to be empty, the worker
-//! included (`bpf_map_free_deferred`, `rcu_tasks_trace_pregp_step` and `sched_cpu_wait_empty` of Linux
-//! 6.18). From then on no CPU comes or goes and no cgroup is made.
+//! A program could have its own, but Linux before 7.0 can deadlock when it frees such a map while a CPU
+//! goes offline, which is just when a program ends and another comes. The kernel's worker frees the map
+//! with migration disabled and waits for a grace period of RCU Tasks Trace; the grace period waits for
+//! the lock of CPU hotplug; and the holder of that lock waits until no task is pinned to the CPU,
+//! the worker included (`bpf_map_free_deferred`, `rcu_tasks_trace_pregp_step` and
+//! `sched_cpu_wait_empty` of Linux 6.18). CPU hotplug and the creation of cgroups then hang for good.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -23,6 +23,12 @@ pub fn usage_us(text: &str) -> Option<f64> {
     )
 }
 
+/// The CPUs that a cgroup may use, of its cpu.max; none without a limit.
+pub fn limit(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    Some(number(quota)? / number(period).filter(|&period| period > 0.0)?)
+}
+
 /// The number that a text is, spaces around it apart.
 pub fn number(text: &str) -> Option<f64> {
     text.trim()
@@ -41,8 +47,15 @@ mod tests {
                         full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
         assert_eq!(some_us(pressure), Some(123_456.0));
         assert_eq!(usage_us("usage_usec 42\nuser_usec 40\n"), Some(42.0));
-        for reads in [some_us, usage_us] {
-            for bad in ["", "some total=x\n", "usage_usec \n"] {
+        assert_eq!(limit("150000 100000\n"), Some(1.5));
+        for reads in [some_us, usage_us, limit] {
+            for bad in [
+                "",
+                "some total=x\n",
+                "usage_usec \n",
+                "max 100000\n",
+                "5 0\n",
+            ] {
                 assert_eq!(reads(bad), None, "{bad}");
             }
         }

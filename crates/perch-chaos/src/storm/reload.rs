@@ -6,6 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use perch_engine::Random;
+use perch_lab::kernel::numbers;
 
 use super::{Blow, pause};
 use crate::field::Field;
@@ -28,11 +29,7 @@ impl Reload {
 /// 7.0 on (perch-scheduler's `storage.rs`).
 fn frees_maps() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let major = release
-        .split('.')
-        .next()
-        .and_then(|major| major.parse().ok());
-    major.is_some_and(|major: u32| major >= 7)
+    numbers(&release) >= vec![7]
 }
 
 impl Blow for Reload {
@@ -41,12 +38,11 @@ impl Blow for Reload {
         let balance_ms = 3 + random.below(3);
         let mut loader = field.loader();
         match kind {
-            0..=2 if !self.may_end => loader.reload(balance_ms)?,
-            0..=1 => {
+            0..=1 if self.may_end => {
                 loader.stop(libc::SIGKILL)?;
                 loader.start()?;
             }
-            2 => {
+            2 if self.may_end => {
                 loader.stop(libc::SIGINT)?;
                 loader.start()?;
             }

@@ -97,7 +97,7 @@ pub(crate) fn dotted(numbers: &[u32]) -> String {
 }
 
 /// The numbers that a release begins with: 7, 2 and 12 of `7.2.12+deb13-cloud-amd64`.
-pub(crate) fn numbers(release: &str) -> Vec<u32> {
+pub fn numbers(release: &str) -> Vec<u32> {
     let end = release.find(|c: char| c != '.' && !c.is_ascii_digit());
     let head = &release[..end.unwrap_or(release.len())];
     head.split('.')

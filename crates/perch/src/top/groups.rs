@@ -82,8 +82,10 @@ impl Groups {
         used.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then_with(|| a.path.cmp(&b.path)));
         used.truncate(MOST);
         for group in &mut used {
-            group.weight = self.text(&group.path, "cpu.weight").and_then(number);
-            group.limit = self.text(&group.path, "cpu.max").and_then(limit);
+            let weight = self.text(&group.path, "cpu.weight");
+            group.weight = weight.and_then(|text| text.trim().parse().ok());
+            let max = self.text(&group.path, "cpu.max");
+            group.limit = max.and_then(|text| cgroup::limit(&text));
         }
         used
     }
@@ -119,17 +121,6 @@ impl Groups {
     fn text(&self, path: &str, file: &str) -> Option<String> {
         perch_file::text(&self.root.join(path).join(file), Kind::SYSFS).ok()
     }
-}
-
-fn number(text: String) -> Option<u64> {
-    text.trim().parse().ok()
-}
-
-/// The CPUs that a `cpu.max` allows.
-fn limit(text: String) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    let quota: f64 = quota.parse().ok()?;
-    Some(quota / period.parse::<f64>().ok().filter(|&period| period > 0.0)?)
 }
 
 #[cfg(test)]

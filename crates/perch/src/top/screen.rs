@@ -34,13 +34,14 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
     frame.render_widget(Paragraph::new(header), top);
     frame.render_widget(footer(state), keys);
 
-    // What there is no room for is left out; where all stand in one column the counts have at least half of
-    // it. The groups have what the other tables leave: there may be any number of them.
+    // Beside the counts a table loses the lines for which there is no room. In one column with them the tables
+    // have half of it, and one that does not fit is left out. The groups have what the others leave.
     let wide = body.width >= WIDE;
     let mut room = if wide { body.height } else { body.height / 2 };
     let mut tables = Vec::new();
     for (table, rows) in [waits(state), caches(state)].into_iter().flatten() {
-        let lines = rows as u16 + 2;
+        let wanted = rows as u16 + 2;
+        let lines = if wide { wanted.min(room) } else { wanted };
         if lines <= room {
             room -= lines;
             tables.push((table, lines));
@@ -49,17 +50,15 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
     if let Some((table, rows)) = groups(state, room.saturating_sub(2)) {
         tables.push((table, rows as u16 + 2));
     }
-    let lines = tables.iter().map(|(_, lines)| lines).sum();
-    let (at, rest) = match wide {
+    let [at, rest] = match wide {
         true => {
             let halves = [Constraint::Fill(1), Constraint::Length(RIGHT)];
             let [left, right] = Layout::horizontal(halves).spacing(2).areas(body);
-            (right, left)
+            [right, left]
         }
         false => {
-            let [above, below] =
-                Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(body);
-            (above, below)
+            let lines = tables.iter().map(|(_, lines)| lines).sum();
+            Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(body)
         }
     };
     let heights = tables.iter().map(|(_, lines)| Constraint::Length(*lines));

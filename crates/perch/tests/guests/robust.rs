@@ -53,8 +53,8 @@ fn cpus_go_and_come() {
     perch.unload();
 }
 
-/// CPUs go and come faster than perch loads again, so that programs end while a CPU goes. Linux 6.18 then
-/// stands still if it frees the maps of such a program (`storage.rs`).
+/// CPUs go and come faster than perch loads again, so that programs end while a CPU goes. Linux 6.18
+/// deadlocks if it frees the maps of such a program then (`storage.rs`).
 #[test]
 fn cpus_go_while_programs_end() {
     const SCRIPT: &str = r#"

@@ -76,6 +76,22 @@ fn wake_ups_are_counted_and_moves_have_distances() {
     lines.chunks(2).for_each(counts_add_up);
 }
 
+/// What a script prints in a guest of two CPUs, which is shown with what it says on stderr.
+fn on_two_cpus(script: &str) -> String {
+    let _place = Place::take();
+    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(2));
+    setup.job = Some(Command::new(["sh", "-c", script]));
+    let guest = boot(&setup);
+    let output = guest.job().unwrap().wait().unwrap();
+    let (text, log) = (output.text(), output.error_text());
+    println!("{text}\n{log}");
+    text
+}
+
+fn report(text: &str) -> Report {
+    serde_json::from_str(text).expect("perch writes JSON")
+}
+
 /// Two hogs share CPU 1; the second that counts lies between two looks at the statistics.
 const HOGS: &str = "
 perch run --set waits=true >/tmp/log 2>&1 & perch=$!
@@ -96,19 +112,12 @@ cat /tmp/log >&2
 
 #[test]
 fn of_two_hogs_on_a_cpu_one_always_waits() {
-    let _place = Place::take();
-    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(2));
-    setup.job = Some(Command::new(["sh", "-c", HOGS]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    let (text, log) = (output.text(), output.error_text());
-    println!("{text}\n{log}");
+    let text = on_two_cpus(HOGS);
     let lines: Vec<&str> = text.lines().collect();
     let [first, second, samples, third] = lines[..] else {
         panic!("{text}");
     };
-    let [first, second, third] = [first, second, third]
-        .map(|text| serde_json::from_str::<Report>(text).expect("perch writes JSON"));
+    let [first, second, third] = [first, second, third].map(report);
     let waited = second.since(&first);
     let preempted = &waited.waits["preempted"];
     // All of the time but for a turn at each end, and what wakes on that CPU.
@@ -165,19 +174,12 @@ cat /tmp/log >&2
 
 #[test]
 fn what_a_limit_and_the_band_hold_back_is_told_apart() {
-    let _place = Place::take();
-    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(2));
-    setup.job = Some(Command::new(["sh", "-c", HELD]));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
-    let (text, log) = (output.text(), output.error_text());
-    println!("{text}\n{log}");
+    let text = on_two_cpus(HELD);
     let lines: Vec<&str> = text.lines().collect();
     let [first, second] = lines[..] else {
         panic!("{text}");
     };
-    let [first, second] = [first, second]
-        .map(|text| serde_json::from_str::<Report>(text).expect("perch writes JSON"));
+    let [first, second] = [first, second].map(report);
     let waited = second.since(&first);
     let part = |name: &str| waited.waits[name].sum_ns as f64 / waited.uptime_ns as f64;
     // Four fifths of each period of 100 ms, give or take one.

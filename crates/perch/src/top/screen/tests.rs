@@ -179,6 +179,19 @@ fn a_small_screen_leaves_tables_out() {
 }
 
 #[test]
+fn a_wide_screen_has_the_first_of_many_caches() {
+    let mut many = report(60);
+    for number in 0..40 {
+        many.llcs.insert(number.to_string(), Cache::default());
+    }
+    let text = screen(&mut State::new(many), 110, 14);
+    let shown = text
+        .lines()
+        .filter(|line| line.ends_with("  0.00         0"));
+    assert_eq!(shown.count(), 8, "{text}");
+}
+
+#[test]
 fn no_size_is_too_small() {
     for width in 0..12 {
         for height in 0..12 {
