@@ -156,6 +156,17 @@ impl Kernel {
         self.cpus("online")
     }
 
+    /// True while a CPU goes offline or comes online: /sys then tells some of its files and not others,
+    /// so that caches and nodes may contradict each other. False where it cannot be told.
+    pub fn cpus_change(&self) -> bool {
+        let possible = self.cpus("possible").unwrap_or_default();
+        possible.iter().any(|cpu| {
+            let step =
+                |which| self.read(&format!("sys/devices/system/cpu/cpu{cpu}/hotplug/{which}"));
+            step("state") != step("target")
+        })
+    }
+
     /// One of the kernel's lists of CPUs.
     fn cpus(&self, which: &str) -> Option<Vec<u32>> {
         let list = self.read(&format!("sys/devices/system/cpu/{which}"))?;
@@ -317,6 +328,24 @@ mod tests {
         let tree = Tree::new("free", &[ROOT, RELEASE, BTF, DISABLED, seq]);
         assert_eq!(tree.refusal(), "");
         assert_eq!(Kernel::new(&tree.0).hotplug_seq(), Some(7));
+    }
+
+    #[test]
+    fn a_cpu_changes_until_it_is_where_it_goes() {
+        let possible = ("sys/devices/system/cpu/possible", "0-1\n");
+        let step = |cpu, which| format!("sys/devices/system/cpu/cpu{cpu}/hotplug/{which}");
+        let files = [
+            (step(0, "state"), "240\n"),
+            (step(0, "target"), "240\n"),
+            (step(1, "state"), "185\n"),
+            (step(1, "target"), "0\n"),
+        ];
+        let mut files: Vec<(&str, &str)> = files.iter().map(|f| (f.0.as_str(), f.1)).collect();
+        files.push(possible);
+        assert!(Kernel::new(&Tree::new("changes", &files).0).cpus_change());
+        files[3].1 = "185\n";
+        assert!(!Kernel::new(&Tree::new("is there", &files).0).cpus_change());
+        assert!(!Kernel::new(&Tree::new("untold", &[possible]).0).cpus_change());
     }
 
     #[test]

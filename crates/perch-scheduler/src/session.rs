@@ -7,6 +7,7 @@ mod members;
 use std::fs::File;
 use std::mem;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use perch_machine::Machine;
@@ -32,6 +33,11 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// How often the session looks which CPUs are isolated, and which tasks are its own, where not all are: a
 /// task that joins waits that long for perch, and has the kernel's scheduler meanwhile.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The time between two looks at a machine whose CPUs go or come, and the most such looks: five seconds
+/// in all, many times what a CPU takes.
+const CPUS_CHANGE: Duration = Duration::from_millis(50);
+const LOOKS_WHILE_CPUS_CHANGE: u32 = 100;
 
 /// The settings of a session.
 #[derive(Clone, Debug)]
@@ -245,16 +251,36 @@ impl Session<'_> {
         }
     }
 
+    /// Plans for the machine as it is when no CPU goes or comes; and if some always does, as it is then.
+    /// Returns also how often CPUs had gone or come before the look at it.
+    fn plan(&self, tell: &mut dyn FnMut(News)) -> Result<(Option<u64>, Planned), SchedulerError> {
+        let kernel = self.ground.kernel;
+        let mut looks = 1;
+        loop {
+            let seq = kernel.hotplug_seq();
+            let mut told = Vec::new();
+            let planned = self
+                .ground
+                .plan(&self.settings, &mut |news| told.push(news));
+            let steady = !kernel.cpus_change() && kernel.hotplug_seq() == seq;
+            if steady || looks == LOOKS_WHILE_CPUS_CHANGE {
+                told.into_iter().for_each(tell);
+                return Ok((seq, planned?));
+            }
+            looks += 1;
+            thread::sleep(CPUS_CHANGE);
+        }
+    }
+
     fn load(&mut self, tell: &mut dyn FnMut(News)) -> Result<Loaded, SchedulerError> {
-        // This comes before the look at the machine, so that a later change is noticed.
-        let seq = self.ground.kernel.hotplug_seq();
+        let (seq, planned) = self.plan(tell)?;
         let Planned {
             plan,
             about,
             rules,
             notes,
             isolated,
-        } = self.ground.plan(&self.settings, tell)?;
+        } = planned;
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }

@@ -245,6 +245,19 @@ static inline void idles(perch_u32 cpu)
 		perch_host_set_idle_cores(0, asym, 1);
 }
 
+/*
+ * True if the CPU may be one that goes offline. From the moment on that such a CPU is
+ * not active any more the kernel has a callback queued there (balance_push) after each
+ * switch of tasks, which sends away the tasks that must not run there. On other CPUs one
+ * is queued now and then, for the length of a switch.
+ */
+static inline bool may_go_offline(perch_u32 cpu)
+{
+	const struct rq *rq = cpu_rq(cpu);
+
+	return rq && rq->balance_callback;
+}
+
 /* A task of another class may have run since this CPU last had one of ours. */
 static __attribute__((noinline)) void idles_on(perch_u32 cpu)
 {

@@ -134,9 +134,12 @@ struct cpuidle_state {
 	__s64 exit_latency_ns;
 };
 
+struct balance_callback;
+
 struct rq {
 	unsigned int nr_running;
 	int online;
+	struct balance_callback *balance_callback;
 	struct task_struct *curr;
 	struct task_struct *idle;
 	struct cpuidle_state *idle_state;
