@@ -7,7 +7,6 @@ mod members;
 use std::fs::File;
 use std::mem;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use perch_machine::Machine;
@@ -34,10 +33,9 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// task that joins waits that long for perch, and has the kernel's scheduler meanwhile.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The time between two looks at a machine whose CPUs go or come, and the most such looks: five seconds
-/// in all, many times what a CPU takes.
-const CPUS_CHANGE: Duration = Duration::from_millis(50);
-const LOOKS_WHILE_CPUS_CHANGE: u32 = 100;
+/// The most looks at a machine whose CPUs go or come, a [`GLANCE`] apart: five seconds in all, many times
+/// what a CPU takes.
+const LOOKS_WHILE_CPUS_CHANGE: u32 = 50;
 
 /// The settings of a session.
 #[derive(Clone, Debug)]
@@ -215,10 +213,11 @@ impl Session<'_> {
         let mut before: Option<Settings> = None;
         loop {
             let end = match self.load(tell) {
-                Ok(loaded) => {
+                Ok(Some(loaded)) => {
                     before = None;
                     self.watch(loaded, tell)
                 }
+                Ok(None) => End::Stopped,
                 Err(SchedulerError::Ended(ended)) => End::Ended(ended),
                 Err(error) => match before.take() {
                     Some(settings) => {
@@ -238,10 +237,8 @@ impl Session<'_> {
                     tell(News::Note(why_again(&ended)));
                     // A CPU takes some time to go or come; wait, so as not to reload in a tight
                     // loop.
-                    match self.signals.wait(GLANCE) {
-                        Some(Request::Stop) => return Ok(()),
-                        Some(Request::HangUp) => self.hung_up = true,
-                        None => {}
+                    if self.rest() {
+                        return Ok(());
                     }
                 }
                 End::Ended(ended) => return Err(SchedulerError::Ended(ended)),
@@ -251,9 +248,20 @@ impl Session<'_> {
         }
     }
 
-    /// Plans for the machine as it is when no CPU goes or comes; and if some always does, as it is then.
-    /// Returns also how often CPUs had gone or come before the look at it.
-    fn plan(&self, tell: &mut dyn FnMut(News)) -> Result<(Option<u64>, Planned), SchedulerError> {
+    /// Waits for a [`GLANCE`] while no scheduler is loaded; true if somebody asks to stop.
+    fn rest(&mut self) -> bool {
+        let request = self.signals.wait(GLANCE);
+        self.hung_up |= matches!(request, Some(Request::HangUp));
+        matches!(request, Some(Request::Stop))
+    }
+
+    /// Plans for the machine once no CPU goes or comes, and for what it is by then if that does not end.
+    /// Returns also how often CPUs had gone or come before the look at it, for the kernel to notice a later
+    /// change. None: somebody asks to stop.
+    fn plan(
+        &mut self,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Option<(Option<u64>, Planned)>, SchedulerError> {
         let kernel = self.ground.kernel;
         let mut looks = 1;
         loop {
@@ -265,15 +273,20 @@ impl Session<'_> {
             let steady = !kernel.cpus_change() && kernel.hotplug_seq() == seq;
             if steady || looks == LOOKS_WHILE_CPUS_CHANGE {
                 told.into_iter().for_each(tell);
-                return Ok((seq, planned?));
+                return Ok(Some((seq, planned?)));
             }
             looks += 1;
-            thread::sleep(CPUS_CHANGE);
+            if self.rest() {
+                return Ok(None);
+            }
         }
     }
 
-    fn load(&mut self, tell: &mut dyn FnMut(News)) -> Result<Loaded, SchedulerError> {
-        let (seq, planned) = self.plan(tell)?;
+    /// Loads the scheduler; none if somebody asks to stop before.
+    fn load(&mut self, tell: &mut dyn FnMut(News)) -> Result<Option<Loaded>, SchedulerError> {
+        let Some((seq, planned)) = self.plan(tell)? else {
+            return Ok(None);
+        };
         let Planned {
             plan,
             about,
@@ -290,11 +303,11 @@ impl Session<'_> {
         self.members.follow(rules);
         // SAFETY: whoever watches retires them before the program goes.
         let counters = unsafe { program.counters(&plan) };
-        Ok(Loaded {
+        Ok(Some(Loaded {
             program,
             counters,
             about,
-        })
+        }))
     }
 
     /// Watches until a signal comes or until the kernel ends the scheduler.

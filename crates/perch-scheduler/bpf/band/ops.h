@@ -201,8 +201,8 @@ static inline void starts(struct task_struct *p, const struct perch_band_task *t
 	}
 	/*
 	 * The task was put here without a look at the tasks that wait, or it
-	 * runs for one tick only. Where a CPU goes offline the kernel puts all
-	 * tasks so, and would only put this one there again.
+	 * runs for one tick only. On a CPU that goes offline the kernel would
+	 * only put it here again.
 	 */
 	if (calls_for_band(c, c->band_prio) && p->scx.slice != PERCH_BAND_RELIEF_NS &&
 	    !may_go_offline(cpu))
@@ -226,13 +226,10 @@ void BPF_PROG(perch_band_stopping, struct task_struct *p, bool runnable)
 	perch_u32 cpu = scx_bpf_task_cpu(p);
 
 	use_arena();
-	if (t && t->prio) {
-		if (runnable)
-			go_on_while_offline(p, cpu);
+	if (t && t->prio)
 		follow_stopping(p, cpu, runnable, account_band(cpu, t, p));
-	} else {
+	else
 		stop(p, cpu, runnable);
-	}
 }
 
 /* The tick of a CPU that runs a task of the band. */

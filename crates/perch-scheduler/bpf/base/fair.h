@@ -94,18 +94,6 @@ static __always_inline void start(struct task_struct *p, perch_u32 cpu)
 		mark_sched_idle(cpu);
 }
 
-/*
- * On a CPU that goes offline the kernel asks perch no more, and puts a task whose slice
- * has ended into the CPU's own queue itself. With SCX_OPS_ENQ_LAST it then lets the CPU
- * idle, and nothing wakes it: a guest of 6.18 stood so for minutes, with the thread of
- * hotplug in that queue. So the CPU is made to look once more.
- */
-static inline void go_on_while_offline(struct task_struct *p, perch_u32 cpu)
-{
-	if (!p->scx.slice && may_go_offline(cpu))
-		scx_bpf_kick_cpu(cpu, 0);
-}
-
 static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runnable)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -115,8 +103,6 @@ static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runn
 		claim_sched_idle(cpu);
 	if (!runnable && config()->behind_ns)
 		note_turn(p, p->se.sum_exec_runtime - c->turn_start);
-	if (runnable)
-		go_on_while_offline(p, cpu);
 	follow_left(c, cpu);
 	keep_vtime(p, runnable ? c->curr_vtime : lag_of(c));
 	follow_stopping(p, cpu, runnable, ran);

@@ -246,10 +246,9 @@ static inline void idles(perch_u32 cpu)
 }
 
 /*
- * True if the CPU may be one that goes offline. From the moment on that such a CPU is
- * not active any more the kernel has a callback queued there (balance_push) after each
- * switch of tasks, which sends away the tasks that must not run there. On other CPUs one
- * is queued now and then, for the length of a switch.
+ * True if the CPU may be going offline. Once such a CPU is inactive, the kernel
+ * keeps a callback queued there (balance_push) that pushes away the tasks that must
+ * not run there. Other CPUs have a callback for the length of a switch at most.
  */
 static inline bool may_go_offline(perch_u32 cpu)
 {

@@ -17,6 +17,7 @@
 #include "follow/list.h"
 #include "follow/misfit.h"
 #include "follow/move.h"
+#include "follow/offline.h"
 #include "follow/part.h"
 #include "follow/steer.h"
 #include "follow/util.h"
