@@ -94,8 +94,8 @@ struct perch_cpu {
 	perch_u64 idle_since_ns;
 	perch_u32 curr_weight; /* sched_ext weight of the task that runs, 100 for nice 0; 0: idle */
 	perch_u32 util;	       /* its utilisation in the last milliseconds, 0 to 1024 */
-	perch_u32 queued;      /* runnable tasks at the last turn of the timer */
-	perch_u32 pull_from;   /* CPU with a longer queue, PERCH_NONE for none */
+	perch_u32 queued; /* the length of its queue for balancing, at the last turn of the timer */
+	perch_u32 pull_from; /* CPU with a longer queue, PERCH_NONE for none */
 	perch_u32 capacity;
 	perch_u32 node;
 	perch_u64 busy_seen_ns;	 /* busy_ns at the last turn of the timer */

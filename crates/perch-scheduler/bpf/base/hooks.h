@@ -21,6 +21,12 @@ enum perch_pull {
 };
 
 /*
+ * Added to a queue's length by `turn_cpu`: that of no other is longer. More tasks than
+ * any CPU has, and few enough for products with a capacity.
+ */
+#define PERCH_LONGEST 65536u
+
+/*
  * The hooks of one follower. A hook that is null does not exist for it. `c` is
  * the state of `cpu`; every other CPU is named by its number. Unless a hook's
  * comment says otherwise, `cpu` is the CPU that runs the hook, and the kernel

@@ -77,7 +77,7 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 				cpu_state((first + k) * 64 + __builtin_ctzll(m));
 
 			util += c->util;
-			nr += c->queued;
+			nr += c->queued % PERCH_LONGEST;
 			m &= m - 1;
 		}
 	}

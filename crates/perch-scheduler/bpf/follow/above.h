@@ -5,7 +5,7 @@
  * tasks get nothing of the CPU until that one sleeps (7.2 keeps 5 % of it for
  * them), and the kernel throws a scheduler out that lets a task wait for 30 s. So
  * a task that is interrupted there must come where other CPUs can take it, and
- * one that waits there counts for more.
+ * other CPUs take it, however many tasks of their own they have.
  */
 #ifndef PERCH_ABOVE_H
 #define PERCH_ABOVE_H
@@ -29,16 +29,21 @@ static inline void above_stopping(struct task_struct *p, perch_u32 cpu, bool run
 }
 
 /*
- * A task that waits here counts twice, as one that waits behind the band does: by
- * their numbers, two tasks here are level with one on each other CPU.
+ * Such a CPU's queue counts as longer than that of any CPU which runs a task of
+ * ours, once ours have had less than a sixteenth of the CPU lately; until then a
+ * task that waits here counts twice, as one that waits behind the band does. By
+ * their numbers alone one task here and two on the other CPU were level, and the
+ * one waited for a second at a time.
  */
 static inline perch_u32 above_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr, perch_u32 queued)
 {
 	const struct rq *rq = cpu_rq(c - config()->cpus);
 
-	if (nr < 2 || !rq || (rq->curr->scx.flags & SCX_TASK_QUEUED))
+	if (!nr || !rq || (rq->curr->scx.flags & SCX_TASK_QUEUED))
 		return queued;
-	return queued + 1;
+	if (c->util < c->capacity / 16)
+		return queued + PERCH_LONGEST;
+	return nr > 1 ? queued + 1 : queued;
 }
 
 static const struct perch_follower above_follower = {

@@ -122,6 +122,10 @@ pub fn bare_deterministic_on(kernel: &str, machine: &Machine, cpus: Cpus) -> Set
     setup_with(machine, cpus, kernel, &|_| &[], Clock::Deterministic)
 }
 
+/// A shell function that prints files as they are at one moment. With a program for each file, others
+/// run in between: of two looks at hogs, 4 s apart, a part of a CPU came out as 1.15. Needs `chrt`.
+pub const AT_ONCE: &str = "at_once() { chrt -f 99 cat $*; }\n";
+
 /// As [`bare_deterministic`], with these programs.
 pub fn deterministic_with(
     machine: &Machine,

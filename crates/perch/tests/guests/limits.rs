@@ -5,7 +5,7 @@
 use perch_lab::Cpus;
 use perch_scheduler::interface::Event;
 
-use crate::guest::{Lab, Place, bare_deterministic, resolve, shell};
+use crate::guest::{AT_ONCE, Lab, Place, deterministic_with, resolve, shell};
 use crate::loaded::Perch;
 
 /// Shell functions. `$ROOT` is where the groups are.
@@ -22,9 +22,8 @@ const SHELL: &str = "
     sleepers() { n=0; while [ $n -lt $2 ]; do
         task $1 'i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; read -t 0.001 never <&9'
         n=$((n+1)); done; }
-    used() { for group in $groups; do grep usage_usec $group/cpu.stat | cut -d' ' -f2; done
-        cut -d' ' -f1 /proc/uptime; }
-    # What each of the groups has run before and after $1 s, us, and when, s, beginning after $2 s.
+    used() { at_once /proc/uptime $(printf '%s/cpu.stat ' $groups); }
+    # When, s, and what the groups have used, before and after $1 s that begin after $2 s.
     measure() { pause $2; before=$(used); pause $1; after=$(used); echo $before; echo $after; }
     ";
 
@@ -44,6 +43,18 @@ const SHARES: [f64; 4] = [0.25, 1.5, 0.25, 0.4];
 const TASKS: &str =
     "hogs quarter 4; hogs tree/leaf 1; hogs tree/rest 3; sleepers awake 6; hogs free 1";
 
+/// When, s, and what each group has used by then, us: of `/proc/uptime` and the groups' `cpu.stat`.
+fn used(line: &str) -> Vec<f64> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let pairs = words.windows(2);
+    let used = pairs.filter(|pair| pair[0] == "usage_usec");
+    let words = words.iter().take(1).copied();
+    words
+        .chain(used.map(|pair| pair[1]))
+        .map(|word| word.parse().unwrap())
+        .collect()
+}
+
 /// In four seconds of a deterministic guest each group has its limit to 5 %, with hogs and with tasks
 /// that sleep, alone and below a group that has a limit too. What the kernel's scheduler gives them in
 /// two is printed beside it.
@@ -51,9 +62,9 @@ const TASKS: &str =
 fn groups_use_what_their_limits_allow() {
     let _place = Place::take();
     let machine = resolve("kunpeng920");
-    let setup = bare_deterministic(&machine, Cpus::AtMost(4));
+    let setup = deterministic_with(&machine, Cpus::AtMost(4), &["chrt"]);
     let script = format!(
-        "{SHELL} {GROUPS} {TASKS}
+        "{AT_ONCE}{SHELL} {GROUPS} {TASKS}
          measure 2 0.5
          perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
          measure 4 0.5
@@ -61,14 +72,10 @@ fn groups_use_what_their_limits_allow() {
     );
     let text = shell(setup, &script);
     assert!(text.ends_with("enabled\n"), "{text}");
-    let rows: Vec<Vec<f64>> = text
-        .lines()
-        .take(4)
-        .map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect())
-        .collect();
+    let rows: Vec<Vec<f64>> = text.lines().take(4).map(used).collect();
     let of_a_cpu = |rows: &[Vec<f64>]| -> Vec<f64> {
-        let us = 1e6 * (rows[1][5] - rows[0][5]);
-        (0..5).map(|i| (rows[1][i] - rows[0][i]) / us).collect()
+        let us = 1e6 * (rows[1][0] - rows[0][0]);
+        (1..6).map(|i| (rows[1][i] - rows[0][i]) / us).collect()
     };
     println!("the kernel: {:.3?} of a CPU", of_a_cpu(&rows[..2]));
     let ran = of_a_cpu(&rows[2..]);

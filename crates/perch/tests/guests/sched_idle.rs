@@ -4,7 +4,7 @@
 
 use perch_lab::Cpus;
 
-use crate::guest::{Place, deterministic_with, resolve, shell};
+use crate::guest::{AT_ONCE, Place, deterministic_with, resolve, shell};
 
 /// Rounds, each with new tasks: where they are born decides much of what happens to them.
 const ROUNDS: usize = 6;
@@ -31,7 +31,7 @@ const TASKS: &str = r#"
             while :; do i=0; while [ $i -lt 50 ]; do i=$((i+1)); done; read -t 0.005 never <&9; done' &
         sleeper=$!
     }
-    used() { cut -d' ' -f1 /proc/uptime; for t in $sleeper $hogs $lazy; do cat /proc/$t/schedstat; done; }
+    used() { at_once /proc/uptime $(printf '/proc/%s/schedstat ' $sleeper $hogs $lazy); }
     # When, s; then for each task what it has run and waited, ns, and how often it ran. Twice, 0.7 s apart.
     rounds() {
         round=0
@@ -83,7 +83,7 @@ fn idle_tasks_use_what_others_leave() {
     let _place = Place::take();
     let setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(4), &["chrt"]);
     let script = format!(
-        "{TASKS} rounds {ROUNDS}
+        "{AT_ONCE}{TASKS} rounds {ROUNDS}
          perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
          rounds {ROUNDS}
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
