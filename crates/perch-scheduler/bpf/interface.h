@@ -69,10 +69,12 @@ enum perch_event {
 	PERCH_EV_GROUPS_ENDED,	   /* cgroups that gave their place back */
 	PERCH_EV_GROUPS_UNTRACKED, /* cgroups that found no room and count as their parent */
 	PERCH_EV_CREDITED, /* wakees that stood before others because their group had no task there */
-	PERCH_EV_RELIEVED, /* tasks that had waited so long that they came first for once */
-	PERCH_EV_PARTED,   /* running tasks sent from a busy core to an idle one */
-	PERCH_EV_BEHIND,   /* wakees that went behind their waker, which was about to sleep */
-	PERCH_EV_SPREAD,   /* wakees that left a busy LLC for the least busy */
+	PERCH_EV_CPU_OFFLINE, /* times that the CPU went offline */
+	PERCH_EV_CPU_ONLINE,  /* times that it came back */
+	PERCH_EV_RELIEVED,    /* tasks that had waited so long that they came first for once */
+	PERCH_EV_PARTED,      /* running tasks sent from a busy core to an idle one */
+	PERCH_EV_BEHIND,      /* wakees that went behind their waker, which was about to sleep */
+	PERCH_EV_SPREAD,      /* wakees that left a busy LLC for the least busy */
 	/* cpu.max (follow/limit.h): */
 	PERCH_EV_LIMIT_REACHED, /* times that a group had used up its time */
 	PERCH_EV_LIMIT_HELD,	/* tasks that waited for such a group's next period */

@@ -7,6 +7,7 @@
  * base/timer.h). README.md explains the layers.
  */
 #include "base/fair.h"
+#include "base/hotplug.h"
 #include "base/timer.h"
 #include "follow/call.h"
 #include "follow/group_ops.h"
@@ -88,6 +89,20 @@ SEC("struct_ops/cpu_release")
 void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
+}
+
+SEC("struct_ops/cpu_online")
+void BPF_PROG(perch_cpu_online, __s32 cpu)
+{
+	use_arena();
+	comes_online(cpu);
+}
+
+SEC("struct_ops/cpu_offline")
+void BPF_PROG(perch_cpu_offline, __s32 cpu)
+{
+	use_arena();
+	goes_offline(cpu);
 }
 
 SEC("struct_ops/init_task")
@@ -173,6 +188,8 @@ struct sched_ext_ops perch_ops = {
 	.cgroup_set_bandwidth = (void *)perch_cgroup_set_bandwidth,
 	.cgroup_set_idle = (void *)perch_cgroup_set_idle,
 	.cpu_release = (void *)perch_cpu_release,
+	.cpu_online = (void *)perch_cpu_online,
+	.cpu_offline = (void *)perch_cpu_offline,
 	.init = (void *)perch_init,
 	.exit = (void *)perch_exited,
 	.flags = SCX_OPS_ALLOW_QUEUED_WAKEUP,

@@ -408,6 +408,10 @@ impl Plan {
         if kernel.takes_back {
             members.push("cpu_release");
         }
+        // The program empties a CPU's queue in a timer too, which older kernels do not take.
+        if !kernel.limits {
+            members.extend(["cpu_online", "cpu_offline"]);
+        }
         let groups = self.config.nr_groups > 0;
         if !groups {
             members.extend(GROUP_MEMBERS);

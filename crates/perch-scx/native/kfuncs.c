@@ -163,6 +163,13 @@ KFUNC(void, scx_bpf_error_bstr, const char *format, const scx_u64 *data, scx_u32
 	KERNEL(error, message);
 }
 
+/* An end that the program wants is one, too. */
+KFUNC(void, scx_bpf_exit_bstr, long long code, const char *format, const scx_u64 *data,
+      scx_u32 size)
+{
+	scx_bpf_error_bstr(format, data, size);
+}
+
 /* No verifier asks for the type of what an address leads to. */
 KFUNC(void *, bpf_rdonly_cast, const void *at, scx_u32 type)
 {

@@ -523,12 +523,3 @@ KFUNC(scx_u32, scx_bpf_reenqueue_local___v1, void)
 KFUNC(void, scx_bpf_dump_bstr, const char *format, const scx_u64 *data, scx_u32 size)
 {
 }
-
-/* An end that the program wants is one, too. */
-void scx_bpf_error_bstr(const char *format, const scx_u64 *data, scx_u32 size);
-
-KFUNC(void, scx_bpf_exit_bstr, long long code, const char *format, const scx_u64 *data,
-      scx_u32 size)
-{
-	scx_bpf_error_bstr(format, data, size);
-}

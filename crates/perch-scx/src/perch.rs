@@ -166,7 +166,7 @@ fn leave_out(callbacks: &mut Callbacks, member: &str) {
         "cgroup_exit" => callbacks.cgroup_exit = None,
         "cgroup_move" => callbacks.cgroup_move = None,
         "cgroup_set_weight" => callbacks.cgroup_set_weight = None,
-        "cgroup_set_bandwidth" | "cgroup_set_idle" => {}
+        "cgroup_set_bandwidth" | "cgroup_set_idle" | "cpu_online" | "cpu_offline" => {}
         "exit_task" => callbacks.exit_task = None,
         "init_task" => callbacks.init_task = None,
         other => unreachable!("the loader leaves out {other}"),

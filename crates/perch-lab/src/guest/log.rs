@@ -22,13 +22,15 @@ const TROUBLE: [&str; 14] = [
 
 /// The lines of `log` that tell of trouble in the kernel: warnings, oopses, lockups, RCU and
 /// scheduler stalls. The kernel also logs a line when it disables a sched_ext scheduler. That line
-/// is trouble, except when the loader unloaded the scheduler or when a CPU came or went.
+/// is trouble, except when the loader unloaded the scheduler, when a CPU came or went, or when the
+/// scheduler asked to be loaded again for a new CPU.
 pub fn trouble(log: &str) -> Vec<&str> {
     let troubled = |line: &&str| {
         let ejected = line.contains("sched_ext:")
             && line.contains("disabled")
-            && !line.contains("unregistered from user space")
-            && !line.contains("unregistered from the main kernel");
+            && !["user space", "the main kernel", "BPF"]
+                .iter()
+                .any(|who| line.contains(&format!("unregistered from {who}")));
         ejected || TROUBLE.iter().any(|words| line.contains(words))
     };
     log.lines().filter(troubled).collect()
@@ -49,7 +51,8 @@ mod tests {
 [    0.6] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:
 [    0.7] watchdog: BUG: soft lockup - CPU#0 stuck for 22s!
 [    0.8] sched_ext: BPF scheduler \"perch\" disabled (unregistered from the main kernel)
-[    0.9] debugfs ready";
+[    0.9] sched_ext: BPF scheduler \"perch\" disabled (unregistered from BPF)
+[    1.0] debugfs ready";
         let found: Vec<&str> = trouble(log).iter().map(|line| &line[5..9]).collect();
         assert_eq!(found, ["0.4]", "0.5]", "0.6]", "0.7]"]);
     }

@@ -8,6 +8,14 @@
 #define PERCH_BAND_FOLLOW_H
 
 #include "band/queue.h"
+#include "base/hotplug.h"
+
+static inline void band_offline(perch_u32 cpu)
+{
+	hand_back(band_queue(cpu));
+	cpu_state(cpu)->band_coming = 0;
+	note_band(cpu);
+}
 
 static inline int band_init_cpu(perch_u32 cpu)
 {
@@ -36,6 +44,7 @@ static inline perch_u32 band_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr,
 }
 
 static const struct perch_follower band_follower = {
+	.offline = band_offline,
 	.init_cpu = band_init_cpu,
 	.init_task = band_init_task,
 	.turn_cpu = band_turn_cpu,

@@ -35,13 +35,13 @@ static inline perch_u32 band_top(perch_u32 cpu)
 	return c->band_prio > c->band_first ? c->band_prio : c->band_first;
 }
 
-/* True if the CPU is online and runs no task of the kernel's real-time or deadline class. */
+/* True if the CPU stays online and runs no task of the kernel's real-time or deadline class. */
 static inline bool takes_band(perch_u32 cpu)
 {
 	const struct rq *rq = cpu_rq(cpu);
 	perch_u32 policy;
 
-	if (!rq || !rq->online)
+	if (!rq || !rq->online || may_go_offline(cpu))
 		return false;
 	policy = rq->curr->policy;
 	return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;

@@ -34,6 +34,12 @@ enum perch_pull {
  */
 struct perch_follower {
 	/*
+	 * In the thread of hotplug, without a lock: the CPU, which need not be the one that runs
+	 * this, goes offline. No task of its run queue may stay in a queue of the follower's.
+	 */
+	void (*offline)(perch_u32 cpu);
+
+	/*
 	 * The scheduler is being loaded: the base calls the first once, and the
 	 * second once for each CPU that may come online. A result other than 0
 	 * is an error, which ends the load.
@@ -160,6 +166,7 @@ struct perch_follower {
 };
 
 /* Each calls a hook of those followers that are on, in the order of followers.def. */
+static __always_inline void follow_offline(perch_u32 cpu);
 static __always_inline int follow_init(void);
 static __always_inline int follow_init_cpu(perch_u32 cpu);
 static __always_inline int follow_init_task(struct task_struct *p, struct scx_init_task_args *args);

@@ -201,6 +201,8 @@ struct sched_ext_ops {
 				     __u64 burst_us);
 	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
+	void (*cpu_online)(__s32 cpu);
+	void (*cpu_offline)(__s32 cpu);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	__u64 flags;
@@ -230,6 +232,8 @@ struct sched_ext_ops {
 #define SCX_KICK_IDLE 1ull
 #define SCX_KICK_PREEMPT 2ull
 #define SCX_TASK_QUEUED 1u
+#define SCX_ECODE_RSN_HOTPLUG (1ull << 32)
+#define SCX_ECODE_ACT_RESTART (1ull << 48)
 #define WF_CURRENT_CPU 0x40ull
 
 #include <bpf/bpf_helpers.h>
@@ -281,6 +285,7 @@ __s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __ksym;
 void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) __ksym;
 __s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, __u32 data_sz) __ksym;
+void scx_bpf_exit_bstr(__s64 code, char *fmt, unsigned long long *data, __u32 data_sz) __ksym;
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, __u64 dsq_id, __u64 flags) __ksym;
 struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
 void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;

@@ -8,6 +8,7 @@
 #define PERCH_TIMER_H
 
 #include "base/affinity.h"
+#include "base/hotplug.h"
 #include "base/queue.h"
 #include "base/spread.h"
 
@@ -25,6 +26,7 @@ struct {
 /* Utilisation halves its distance to the present in this many turns, as a power of two. */
 #define PERCH_UTIL_SHIFT 2
 
+/* Returns the number of runnable tasks; of a CPU that is offline, which has room for none, 1. */
 static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -38,6 +40,11 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	if (now > (perch_s32)c->capacity)
 		now = c->capacity;
 	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
+	if (rq && !rq->online) {
+		c->queued = PERCH_LONGEST;
+		stay_offline(cpu);
+		return 1;
+	}
 	c->queued = follow_turn_cpu(c, nr);
 	if (c->stuck)
 		c->stuck--;
@@ -46,7 +53,7 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	 * elsewhere (the task's affinity changed on the way). A kick makes it look
 	 * for work, find none and mark itself.
 	 */
-	if (rq && rq->online && !nr && rq->curr == rq->idle && !is_idle(cpu)) {
+	if (rq && !nr && rq->curr == rq->idle && !is_idle(cpu)) {
 		if (c->unused_claims++) {
 			scx_bpf_kick_cpu(cpu, 0);
 			count(cpu, PERCH_EV_REVIVED);

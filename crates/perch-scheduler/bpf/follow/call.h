@@ -33,6 +33,14 @@ static __always_inline bool any_follows(void)
 	return perch_config.follows;
 }
 
+static __always_inline void follow_offline(perch_u32 cpu)
+{
+#define FOLLOWER(name, on)                   \
+	if (name##_follower.offline && (on)) \
+		name##_follower.offline(cpu);
+#include "followers.def"
+}
+
 static __always_inline int follow_init(void)
 {
 	int err = 0;

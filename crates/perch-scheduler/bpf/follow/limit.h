@@ -339,12 +339,6 @@ static __attribute__((noinline)) perch_u32 has_quota(perch_u32 slot)
 	return 0;
 }
 
-/* A kernel before 6.17 tells of no limit, and would not take a timer that walks through queues. */
-static inline bool kernel_tells_limits(void)
-{
-	return bpf_core_field_exists(((struct scx_cgroup_init_args *)0)->bw_quota_us);
-}
-
 /* No quota is so long: the kernel writes the largest number for "max". */
 #define PERCH_QUOTA_MOST_US (1ull << 43)
 
@@ -515,6 +509,44 @@ static inline enum perch_pull limit_pull(perch_u32 cpu, perch_u32 from)
 	return PERCH_PULL_NOBODY;
 }
 
+/* Lets go the tasks of the CPU's run queue that a group holds. */
+static __attribute__((noinline)) int let_go(perch_u32 slot, perch_u32 cpu)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+
+	if (!bpf_iter_scx_dsq_new(&it, group_queue(slot), 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			struct perch_group_task *t = group_task(p);
+
+			if (scx_bpf_task_cpu(p) != cpu ||
+			    !scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, 0))
+				continue;
+			if (t)
+				note_released(t);
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return 0;
+}
+
+/* The tasks wake on other CPUs, where enqueue holds them again. */
+static inline void limit_offline(perch_u32 cpu)
+{
+	perch_u32 words = (config()->nr_groups + 63) / 64, w;
+
+	if (!kernel_tells_limits() || !nr_limits)
+		return;
+	for (w = PERCH_ZERO; w < words && can_loop; w++) {
+		perch_u64 m = config()->limits[w];
+
+		while (m && PERCH_MORE) {
+			let_go(w * 64 + __builtin_ctzll(m) + 1, cpu);
+			m &= m - 1;
+		}
+	}
+}
+
 static inline void limit_turn(perch_u64 now)
 {
 	if (kernel_tells_limits() && nr_limits)
@@ -522,6 +554,7 @@ static inline void limit_turn(perch_u64 now)
 }
 
 static const struct perch_follower limit_follower = {
+	.offline = limit_offline,
 	.bars = limit_bars,
 	.hold = limit_hold,
 	.running = limit_running,

@@ -57,14 +57,16 @@ pub const PERCH_EV_GROUPS_TRACKED: perch_event = 42;
 pub const PERCH_EV_GROUPS_ENDED: perch_event = 43;
 pub const PERCH_EV_GROUPS_UNTRACKED: perch_event = 44;
 pub const PERCH_EV_CREDITED: perch_event = 45;
-pub const PERCH_EV_RELIEVED: perch_event = 46;
-pub const PERCH_EV_PARTED: perch_event = 47;
-pub const PERCH_EV_BEHIND: perch_event = 48;
-pub const PERCH_EV_SPREAD: perch_event = 49;
-pub const PERCH_EV_LIMIT_REACHED: perch_event = 50;
-pub const PERCH_EV_LIMIT_HELD: perch_event = 51;
-pub const PERCH_EV_LIMIT_PASSED: perch_event = 52;
-pub const PERCH_NR_EVENTS: perch_event = 53;
+pub const PERCH_EV_CPU_OFFLINE: perch_event = 46;
+pub const PERCH_EV_CPU_ONLINE: perch_event = 47;
+pub const PERCH_EV_RELIEVED: perch_event = 48;
+pub const PERCH_EV_PARTED: perch_event = 49;
+pub const PERCH_EV_BEHIND: perch_event = 50;
+pub const PERCH_EV_SPREAD: perch_event = 51;
+pub const PERCH_EV_LIMIT_REACHED: perch_event = 52;
+pub const PERCH_EV_LIMIT_HELD: perch_event = 53;
+pub const PERCH_EV_LIMIT_PASSED: perch_event = 54;
+pub const PERCH_NR_EVENTS: perch_event = 55;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

@@ -103,6 +103,8 @@ counted! {
     GroupsEnded = "groups_ended", "Task groups that gave their place in the table back";
     GroupsUntracked = "groups_untracked", "Task groups for which the table had no room";
     Credited = "credited", "Wakees that came before others as their group had nobody there";
+    CpuOffline = "cpu_offline", "CPUs that went offline";
+    CpuOnline = "cpu_online", "CPUs that came back online";
     Relieved = "relieved", "Tasks that waited so long that they came first for once";
     Parted = "parted", "Running tasks sent from a busy core to an idle one";
     Behind = "behind", "Wakees put behind their waker, which was about to sleep";

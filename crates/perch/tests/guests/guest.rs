@@ -505,12 +505,10 @@ impl Lab {
         }
     }
 
-    /// Demands that the kernel's log tells of no trouble. A scheduler that the kernel unloads
-    /// because a CPU went or came is no trouble.
+    /// Demands that the kernel's log tells of no trouble.
     pub fn is_well(&self) {
         let _awake = self.awake();
-        let mut trouble = self.guest.trouble().unwrap();
-        trouble.retain(|line| !line.contains("(unregistered from the main kernel)"));
+        let trouble = self.guest.trouble().unwrap();
         if !trouble.is_empty() {
             self.fail(&format!("the kernel complains:\n{}", trouble.join("\n")));
         }

@@ -67,11 +67,6 @@ fn a_service_reads_its_configuration_again() {
     assert_eq!(report.restarts, 1);
     assert!(report.about.band.starts_with("comm=x*"), "{report:?}");
 
-    // A CPU that goes asks for another load, which the rights that are left must do for.
-    lab.text("echo 0 > /sys/devices/system/cpu/cpu7/online");
-    perch.says("READY=1\nSTATUS=scheduling 7 CPUs: cluster=off");
-    perch.is_well();
-
     lab.text(&format!("kill {service}"));
     perch.says("STOPPING=1\n");
     let (status, said) = perch.ended();
