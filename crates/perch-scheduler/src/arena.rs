@@ -407,9 +407,8 @@ impl Plan {
         let mut members = Vec::new();
         if kernel.takes_back {
             members.push("cpu_release");
-        }
-        // The program empties a CPU's queue in a timer too, which older kernels do not take.
-        if !kernel.limits {
+        } else {
+            // On 6.18 hotplug was seen to hang with them (docs/live/maintainer.md).
             members.extend(["cpu_online", "cpu_offline"]);
         }
         let groups = self.config.nr_groups > 0;
