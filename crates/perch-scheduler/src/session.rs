@@ -89,8 +89,8 @@ pub fn check(options: &Options) -> Result<(About, Vec<String>), SchedulerError> 
 }
 
 /// Loads the scheduler and keeps it until SIGINT or SIGTERM; the statistics at the end. When the
-/// kernel asks for it (a CPU went offline or came online), this function loads the scheduler again for
-/// the machine as it is then. On SIGHUP it reads the configuration again, and if that has changed and
+/// kernel asks for it (a new CPU came, or up to Linux 7.0 any went or came), this function loads the
+/// scheduler again for the machine as it is then. On SIGHUP it reads the configuration again, and if that has changed and
 /// makes sense, loads the scheduler with it. Once it has looked around, it gives up the process's
 /// rights to all else than loading.
 ///

@@ -28,9 +28,9 @@ pub fn trouble(log: &str) -> Vec<&str> {
     let troubled = |line: &&str| {
         let ejected = line.contains("sched_ext:")
             && line.contains("disabled")
-            && !["user space", "the main kernel", "BPF"]
-                .iter()
-                .any(|who| line.contains(&format!("unregistered from {who}")));
+            && !line.contains("unregistered from user space")
+            && !line.contains("unregistered from the main kernel")
+            && !line.contains("unregistered from BPF");
         ejected || TROUBLE.iter().any(|words| line.contains(words))
     };
     log.lines().filter(troubled).collect()

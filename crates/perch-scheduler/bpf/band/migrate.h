@@ -41,7 +41,7 @@ static inline bool takes_band(perch_u32 cpu)
 	const struct rq *rq = cpu_rq(cpu);
 	perch_u32 policy;
 
-	if (!rq || !rq->online || may_go_offline(cpu))
+	if (!rq || !rq->online || may_go_offline(rq))
 		return false;
 	policy = rq->curr->policy;
 	return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;

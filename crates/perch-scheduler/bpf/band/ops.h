@@ -205,7 +205,7 @@ static inline void starts(struct task_struct *p, const struct perch_band_task *t
 	 * only put it here again.
 	 */
 	if (calls_for_band(c, c->band_prio) && p->scx.slice != PERCH_BAND_RELIEF_NS &&
-	    !may_go_offline(cpu))
+	    !may_go_offline(cpu_rq(cpu)))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 

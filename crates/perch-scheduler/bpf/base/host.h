@@ -252,14 +252,12 @@ static inline void idles(perch_u32 cpu)
 }
 
 /*
- * True if the CPU may be going offline. Once such a CPU is inactive, the kernel
+ * True if the CPU of this run queue may be going offline. Once such a CPU is inactive, the kernel
  * keeps a callback queued there (balance_push) that pushes away the tasks that must
  * not run there. Other CPUs have a callback for the length of a switch at most.
  */
-static inline bool may_go_offline(perch_u32 cpu)
+static inline bool may_go_offline(const struct rq *rq)
 {
-	const struct rq *rq = cpu_rq(cpu);
-
 	return rq && rq->balance_callback;
 }
 

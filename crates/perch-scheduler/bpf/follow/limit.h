@@ -535,7 +535,7 @@ static inline void limit_offline(perch_u32 cpu)
 {
 	perch_u32 words = (config()->nr_groups + 63) / 64, w;
 
-	if (!kernel_tells_limits() || !nr_limits)
+	if (!nr_limits)
 		return;
 	for (w = PERCH_ZERO; w < words && can_loop; w++) {
 		perch_u64 m = config()->limits[w];

@@ -14,7 +14,7 @@
 static inline void offline_stopping(struct task_struct *p, perch_u32 cpu, bool runnable,
 				    perch_u64 ran)
 {
-	if (runnable && !p->scx.slice && may_go_offline(cpu))
+	if (runnable && !p->scx.slice && may_go_offline(cpu_rq(cpu)))
 		scx_bpf_kick_cpu(cpu, 0);
 }
 

@@ -2,6 +2,8 @@
 //! `cpu.max`: groups use the time that their limits allow, no more and no less, as under the kernel's
 //! own scheduler, and a limited group keeps nobody else waiting.
 
+use std::iter;
+
 use perch_lab::Cpus;
 use perch_scheduler::interface::Event;
 
@@ -46,13 +48,9 @@ const TASKS: &str =
 /// When, s, and what each group has used by then, us: of `/proc/uptime` and the groups' `cpu.stat`.
 fn used(line: &str) -> Vec<f64> {
     let words: Vec<&str> = line.split(' ').collect();
-    let pairs = words.windows(2);
-    let used = pairs.filter(|pair| pair[0] == "usage_usec");
-    let words = words.iter().take(1).copied();
-    words
-        .chain(used.map(|pair| pair[1]))
-        .map(|word| word.parse().unwrap())
-        .collect()
+    let pairs = words.windows(2).filter(|pair| pair[0] == "usage_usec");
+    let figures = iter::once(words[0]).chain(pairs.map(|pair| pair[1]));
+    figures.map(|figure| figure.parse().unwrap()).collect()
 }
 
 /// In four seconds of a deterministic guest each group has its limit to 5 %, with hogs and with tasks
