@@ -233,7 +233,7 @@ struct perch_group_slot {
 	perch_u32 throttled;			 /* it has used up its quota */
 	perch_u32 idle;				 /* cpu.idle of this group */
 	perch_u32 sched_idle;			 /* cpu.idle of it or of a group above */
-	perch_u64 line[1];
+	perch_u64 id;				 /* of the cgroup: its folder's inode */
 	/* For cpu.max (follow/limit.h), on a cache line of their own: */
 	perch_s64 left_ns;    /* time that its tasks may still run; below 0: they ran too long */
 	perch_u64 quota_ns;   /* time that each period brings; 0: no limit */
@@ -298,6 +298,16 @@ struct perch_waits {
 	perch_u64 sums_ns[PERCH_NR_WAITS];
 };
 
+/* The waits of a group's tasks that ended in one LLC, whatever their reasons; four cache lines. */
+struct perch_group_waits {
+	perch_u64 counts[PERCH_WAIT_BUCKETS];
+	perch_u64 sum_ns;
+	/* Those in which cpu.max held the task back, which are not among the others: */
+	perch_u64 limited;
+	perch_u64 limited_ns;
+	perch_u64 line[3];
+};
+
 /* Written by the loader, read-only for the program. Times are in ns. */
 struct perch_config {
 	struct perch_policy policy;
@@ -353,8 +363,9 @@ struct perch_config {
 	/* How long tasks wait. Unless it is counted, there is no memory for it. */
 	struct perch_wait PERCH_AS *task_waits; /* as many as memories */
 	struct perch_waits PERCH_AS *waits;	/* one per CPU */
+	struct perch_group_waits PERCH_AS *group_waits; /* group_parts for each slot, from slot 0 on */
 	perch_u32 counts_waits;
-	perch_u32 pad;
+	perch_u32 group_parts; /* LLCs that count waits by group for themselves; 0: none */
 };
 
 /* The reason why the kernel unloaded the program; written once, by ops.exit. */

@@ -249,7 +249,7 @@ impl Plan {
         };
         let (modes, _) = settings.modes_for(topology);
         check_processes(topology, modes, &tuning)?;
-        check_groups(&tuning, topology.nr_cpus())?;
+        check_groups(&tuning, topology, topology.nr_cpus())?;
         let asked = (modes, &tuning, settings.bands());
         Ok(Plan::at(base, machine, topology, topology.nr_cpus(), asked))
     }
@@ -289,7 +289,8 @@ impl Plan {
         let task_waits = Array::<Wait>::reserve(&mut image, waiting_tasks);
         let rules = Array::<interface::Band>::reserve(&mut image, bands.len());
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
-        let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
+        let size = group::Size::new(tuning, topology, possible);
+        let groups = group::Reserved::new(&mut image, tuning, size);
         let limits = image.reserve(groups.len().div_ceil(64) * 8);
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
         let parts = topology.has_smt();
@@ -349,13 +350,15 @@ impl Plan {
             idle_shift,
             task_waits: task_waits.at(),
             waits: waits.at(),
+            group_waits: groups.waits(),
             counts_waits: tuning.waits.into(),
-            pad: 0,
+            group_parts: groups.parts() as u32,
         };
         let places = Places {
             cpus: cpus.offset(0),
             nr_cpus,
             waits: tuning.waits.then(|| waits.offset(0)),
+            groups: groups.places(),
             overloaded: overload.mark_places(),
             overload: overload.counter_places(),
         };

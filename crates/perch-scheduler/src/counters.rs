@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The counts of the BPF program, read from its arena.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use perch_policy::Reason;
 
-use crate::interface::{self, Cpu, Event, NONE, WAIT_BUCKETS, WaitReason};
+use crate::interface::{self, Cpu, Event, Group, NONE, WAIT_BUCKETS, WaitReason};
 
 /// Sums over all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Totals {
     pub reasons: Vec<u64>,
     /// By [`WaitReason`]; empty where waits are not counted.
     pub waits: Vec<Waits>,
+    /// By the id of the cgroup, those that are there now; empty where waits are not counted by group.
+    pub groups: BTreeMap<u64, GroupWaits>,
     /// By number of the last-level cache.
     pub llcs: Vec<Llc>,
     /// The counters of the CPUs that are overloaded now.
@@ -33,6 +36,34 @@ pub struct Waits {
     pub sum_ns: u64,
     /// Bucket `b` has those of at most 2^b µs that are in none before it; the last, all longer ones.
     pub buckets: [u64; WAIT_BUCKETS],
+}
+
+/// Waits of a group's tasks that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupWaits {
+    /// Those in which `cpu.max` did not hold the task back.
+    pub waits: Waits,
+    /// Those in which it did.
+    pub limited: u64,
+    /// Their sum, nanoseconds.
+    pub limited_ns: u64,
+}
+
+impl Waits {
+    fn add(&mut self, other: &Waits) {
+        self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
+        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum = sum.wrapping_add(*count);
+        }
+    }
+}
+
+impl GroupWaits {
+    fn add(&mut self, other: &GroupWaits) {
+        self.waits.add(&other.waits);
+        self.limited = self.limited.wrapping_add(other.limited);
+        self.limited_ns = self.limited_ns.wrapping_add(other.limited_ns);
+    }
 }
 
 /// The CPUs of a last-level cache.
@@ -66,6 +97,7 @@ impl Default for Totals {
             events: vec![0; Event::ALL.len()],
             reasons: vec![0; Reason::ALL.len()],
             waits: Vec::new(),
+            groups: BTreeMap::new(),
             llcs: Vec::new(),
             overload: Overload::default(),
         }
@@ -85,9 +117,12 @@ impl Totals {
         let waits = self.waits.len().max(other.waits.len());
         self.waits.resize_with(waits, Waits::default);
         for (sum, waits) in self.waits.iter_mut().zip(&other.waits) {
-            sum.sum_ns = sum.sum_ns.wrapping_add(waits.sum_ns);
-            for (sum, count) in sum.buckets.iter_mut().zip(&waits.buckets) {
-                *sum = sum.wrapping_add(*count);
+            sum.add(waits);
+        }
+        let was = std::mem::replace(&mut self.groups, other.groups.clone());
+        for (id, sum) in &mut self.groups {
+            if let Some(was) = was.get(id) {
+                sum.add(was);
             }
         }
         let was = std::mem::replace(&mut self.llcs, other.llcs.clone());
@@ -132,11 +167,29 @@ pub struct Places {
     pub nr_cpus: usize,
     /// The first of as many [`interface::Waits`], where waits are counted.
     pub waits: Option<usize>,
+    /// The waits by group, where they are counted.
+    pub groups: Option<GroupPlaces>,
     /// Words of the mask of overloaded CPUs.
     pub overloaded: Vec<usize>,
     /// Counters of these.
     pub overload: Vec<usize>,
 }
+
+/// Where in an arena the waits by group are.
+#[derive(Clone, Debug)]
+pub struct GroupPlaces {
+    /// The first of `nr_groups` [`Group`]s, whose slots count from 1.
+    pub groups: usize,
+    /// How many there are.
+    pub nr_groups: usize,
+    /// The first of `parts` [`interface::GroupWaits`] of slot 0, the root group.
+    pub waits: usize,
+    /// How many each slot has.
+    pub parts: usize,
+}
+
+/// The id of the root group, which has no [`Group`].
+pub(crate) const ROOT_GROUP: u64 = 1;
 
 // SAFETY: the memory is only read, and by atomic loads.
 unsafe impl Send for Counters {}
@@ -163,6 +216,16 @@ impl Counters {
 
     /// The sums now.
     pub fn totals(&self) -> Totals {
+        self.sums(false)
+    }
+
+    /// The sums of a program that has ended, which gave up its groups then: those of which memory is left
+    /// are among them.
+    pub fn last_totals(&self) -> Totals {
+        self.sums(true)
+    }
+
+    fn sums(&self, ended: bool) -> Totals {
         let mut totals = Totals::default();
         for number in 0..self.places.nr_cpus {
             let cpu = self.places.cpus + number * size_of::<Cpu>();
@@ -187,6 +250,9 @@ impl Counters {
         if let Some(at) = self.places.waits {
             totals.waits = self.waits(at);
         }
+        if let Some(places) = &self.places.groups {
+            totals.groups = self.groups(places, ended);
+        }
         let marked = self.places.overloaded.iter();
         let marked = marked.map(|&at| u64::from(self.word(at).count_ones()));
         // The lower half is the count.
@@ -207,13 +273,59 @@ impl Counters {
             for (reason, sum) in sums.iter_mut().enumerate() {
                 let ns = at + offset_of!(interface::Waits, sums_ns) + 8 * reason;
                 let counts = at + offset_of!(interface::Waits, counts) + 8 * WAIT_BUCKETS * reason;
-                sum.sum_ns = sum.sum_ns.wrapping_add(self.word(ns));
-                for (bucket, count) in sum.buckets.iter_mut().enumerate() {
-                    *count = count.wrapping_add(self.word(counts + 8 * bucket));
-                }
+                sum.add(&self.histogram(counts, ns));
             }
         }
         sums
+    }
+
+    /// The waits of which the buckets and the sum are at these places.
+    fn histogram(&self, counts: usize, ns: usize) -> Waits {
+        Waits {
+            sum_ns: self.word(ns),
+            buckets: std::array::from_fn(|bucket| self.word(counts + 8 * bucket)),
+        }
+    }
+
+    /// The waits of the groups that are there, or were if so `ended`, and of which a task has waited.
+    fn groups(&self, places: &GroupPlaces, ended: bool) -> BTreeMap<u64, GroupWaits> {
+        let slots = 0..=places.nr_groups;
+        let of_slots = slots.filter_map(|slot| {
+            let id = self.group(places, slot, ended)?;
+            let waits = self.group_waits(places, slot);
+            // The slot may have become another group's meanwhile.
+            let same = self.group(places, slot, ended) == Some(id);
+            (same && waits != GroupWaits::default()).then_some((id, waits))
+        });
+        of_slots.collect()
+    }
+
+    /// The id of the group in a slot; none if the slot is free, unless it became so as the program `ended`.
+    fn group(&self, places: &GroupPlaces, slot: usize, ended: bool) -> Option<u64> {
+        let Some(index) = slot.checked_sub(1) else {
+            return Some(ROOT_GROUP);
+        };
+        let at = places.groups + index * size_of::<Group>();
+        let id = self.word(at + offset_of!(Group, id));
+        let lives = ended || self.half(at + offset_of!(Group, refs)) > 0;
+        (lives && id != 0).then_some(id)
+    }
+
+    /// The waits of the group in a slot, over all last-level caches.
+    fn group_waits(&self, places: &GroupPlaces, slot: usize) -> GroupWaits {
+        let mut sum = GroupWaits::default();
+        for part in 0..places.parts {
+            let number = slot * places.parts + part;
+            let at = places.waits + number * size_of::<interface::GroupWaits>();
+            let counts = at + offset_of!(interface::GroupWaits, counts);
+            let ns = at + offset_of!(interface::GroupWaits, sum_ns);
+            sum.add(&GroupWaits {
+                waits: self.histogram(counts, ns),
+                limited: self.word(at + offset_of!(interface::GroupWaits, limited)),
+                limited_ns: self.word(at + offset_of!(interface::GroupWaits, limited_ns)),
+            });
+        }
+        sum
     }
 }
 
@@ -229,11 +341,16 @@ mod tests {
         struct Arena {
             cpus: [Cpu; 3],
             waits: [interface::Waits; 3],
+            groups: [Group; 2],
+            // Of the root group and these two, for two caches each.
+            group_waits: [interface::GroupWaits; 6],
         }
         let mut cpus = [idle_cpu(); 3];
         let mut arena = Box::new(Arena {
             cpus,
             waits: [interface::Waits::zeroed(); 3],
+            groups: [Group::zeroed(); 2],
+            group_waits: [interface::GroupWaits::zeroed(); 6],
         });
         for (number, cpu) in cpus.iter_mut().enumerate() {
             cpu.busy_ns = 10;
@@ -250,7 +367,13 @@ mod tests {
         let places = Places {
             cpus: 0,
             nr_cpus: 3,
-            waits: Some(size_of_val(&arena.cpus)),
+            waits: Some(offset_of!(Arena, waits)),
+            groups: Some(GroupPlaces {
+                groups: offset_of!(Arena, groups),
+                nr_groups: 2,
+                waits: offset_of!(Arena, group_waits),
+                parts: 2,
+            }),
             overloaded: vec![third + offset_of!(Cpu, clock)],
             overload: vec![
                 third + offset_of!(Cpu, curr_vtime),
@@ -263,7 +386,17 @@ mod tests {
             waits.counts[moved][WAIT_BUCKETS - 1] = number as u64;
             waits.sums_ns[moved] = 7;
         }
-        // SAFETY: three of each, which outlive the counters.
+        // The first is gone, and its waits do not count until the program has ended.
+        arena.groups[0].id = 66;
+        arena.groups[1].refs = 3;
+        arena.groups[1].id = 77;
+        for waits in &mut arena.group_waits[2..] {
+            waits.counts[4] = 1;
+            waits.sum_ns = 10_000;
+            waits.limited = 2;
+            waits.limited_ns = 5;
+        }
+        // SAFETY: as many of each as the places say, which outlive the counters.
         let counters = unsafe { Counters::new(NonNull::from(&mut *arena).cast(), places) };
         let totals = counters.totals();
         assert_eq!(totals.busy_ns, 30);
@@ -274,6 +407,13 @@ mod tests {
         let waits = totals.waits[moved];
         assert_eq!((waits.sum_ns, waits.buckets[WAIT_BUCKETS - 1]), (21, 3));
         assert_eq!(totals.waits[WaitReason::Idle as usize], Waits::default());
+        let group = totals.groups[&77];
+        assert_eq!(totals.groups.len(), 1);
+        assert_eq!((group.waits.buckets[4], group.waits.sum_ns), (2, 20_000));
+        assert_eq!((group.limited, group.limited_ns), (4, 10));
+        let last = counters.last_totals().groups;
+        assert_eq!(last.keys().collect::<Vec<_>>(), [&66, &77]);
+        assert_eq!(last[&66], group);
         let llc = Llc {
             node: 0,
             cpus: 2,
@@ -288,7 +428,10 @@ mod tests {
         sum.add(&totals);
         assert_eq!(sum.waits[moved].sum_ns, 42);
         let mut sum = totals.clone();
+        sum.groups.insert(5, group);
         sum.add(&totals);
+        assert_eq!(sum.groups[&77].limited, 8);
+        assert_eq!(sum.groups.len(), 1, "one that is gone is forgotten");
         assert_eq!((sum.llcs[1].busy_ns, sum.llcs[1].runnable), (40, 8));
     }
 }

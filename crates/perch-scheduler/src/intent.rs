@@ -46,7 +46,7 @@ impl<'a> Intent<'a> {
     pub fn plan(&self) -> Result<Plan, SettingsError> {
         let tuning = self.settings.tuning();
         check_processes(&self.topology, self.modes, &tuning)?;
-        check_groups(&tuning, self.possible)?;
+        check_groups(&tuning, &self.topology, self.possible)?;
         let plan = Plan::new(
             self.machine,
             &self.topology,

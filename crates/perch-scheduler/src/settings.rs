@@ -96,7 +96,9 @@ impl Settings {
     pub(crate) fn without_effect(&self, topology: &Topology, modes: Modes) -> Vec<String> {
         let asked = SETTINGS.iter().filter(|s| self.asked.contains(&s.name));
         let said = asked.filter_map(|setting| {
-            let lack = setting.needs.lack(topology, modes, self.bands.len())?;
+            let lack = setting
+                .needs
+                .lack(topology, modes, self.bands.len(), &self.tuning)?;
             Some(format!("{} does nothing: {lack}", setting.name))
         });
         said.collect()

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use perch_policy::Reason;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::{
-    About, Client, Decisions, Listener, Report, Server, Source, Waits, openmetrics, prometheus,
+    About, Client, Decisions, GroupWaits, Listener, Report, Server, Source, Waits, openmetrics,
+    prometheus,
 };
 use serde_json::Value;
 
@@ -198,7 +199,13 @@ fn sample() -> Report {
         sum_ns: 4_500_000,
         buckets: vec![1, 0, 4, 2],
     };
+    let group = GroupWaits {
+        waits: waits.clone(),
+        limited: 1,
+        limited_ns: 90_000_000,
+    };
     report.waits.insert("queued".to_string(), waits);
+    report.group_waits.insert("/web".to_string(), group);
     report
 }
 

@@ -2,6 +2,7 @@
 //! `perch stats`: shows the statistics of a loaded scheduler. `perch run` shows its own with the
 //! same functions.
 
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +10,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use perch_report::{Align, Grid};
 use perch_scheduler::interface::{Event, WaitReason};
-use perch_scheduler::stats::{Client, Listener, Report, SOCKET, Waits, openmetrics, prometheus};
+use perch_scheduler::stats::{
+    Client, GroupWaits, Listener, Report, SOCKET, Waits, openmetrics, prometheus,
+};
 
 use crate::arguments::{BadValue, duration_ns};
 use crate::output::{Failure, emit, say};
@@ -121,7 +124,7 @@ fn decided(report: &Report) -> Vec<(&str, u64)> {
         .map(|(name, reason)| (name.as_str(), reason.wakeups))
         .filter(|(_, wakeups)| *wakeups > 0)
         .collect();
-    rows.sort_by_key(|(name, wakeups)| (std::cmp::Reverse(*wakeups), *name));
+    rows.sort_by_key(|(name, wakeups)| (Reverse(*wakeups), *name));
     rows
 }
 
@@ -190,6 +193,10 @@ pub fn summary(report: &Report) -> String {
         out.push('\n');
         out.push_str(&waits(report));
     }
+    if !report.group_waits.is_empty() {
+        out.push('\n');
+        out.push_str(&group_waits(report));
+    }
     if report.restarts > 0 {
         let times = match report.restarts {
             1 => "once".to_string(),
@@ -202,26 +209,58 @@ pub fn summary(report: &Report) -> String {
     out
 }
 
-/// How long tasks waited for a CPU, as a table; reasons for which none did are left out.
-fn waits(report: &Report) -> String {
+/// A table of waits by what the first column names.
+fn waits_by(name: &str) -> Grid {
     let mut grid = Grid::default();
-    grid.column("", "waited, µs", Align::Left);
+    grid.column("", name, Align::Left);
     for name in ["count", "mean", "median", "p99", "max"] {
         grid.column("", name, Align::Right);
     }
+    grid
+}
+
+fn row_of(name: &str, waits: &Waits) -> Vec<String> {
+    let mut row = vec![
+        name.to_string(),
+        waits.count.to_string(),
+        format!("{:.0}", waits.mean_ns() / 1e3),
+    ];
+    row.extend([0.5, 0.99, 1.0].map(|part| at_most(waits, part)));
+    row
+}
+
+/// How long tasks waited for a CPU, as a table; reasons for which none did are left out.
+fn waits(report: &Report) -> String {
+    let mut grid = waits_by("waited, µs");
     for &reason in WaitReason::ALL {
         let Some(waits) = report.waits.get(reason.name()).filter(|it| it.count > 0) else {
             continue;
         };
-        let mut row = vec![
-            reason.name().to_string(),
-            waits.count.to_string(),
-            format!("{:.0}", waits.mean_ns() / 1e3),
-        ];
-        row.extend([0.5, 0.99, 1.0].map(|part| at_most(waits, part)));
-        grid.row(row);
+        grid.row(row_of(reason.name(), waits));
     }
     grid.text()
+}
+
+/// The most cgroups of a table.
+const MOST_GROUPS: usize = 20;
+
+/// How long the tasks of each cgroup waited, those first that waited longest in sum.
+fn group_waits(report: &Report) -> String {
+    let mut groups: Vec<_> = report.group_waits.iter().collect();
+    let total = |group: &GroupWaits| group.waits.sum_ns + group.limited_ns;
+    groups.sort_by_key(|(path, group)| (Reverse(total(group)), path.as_str()));
+    let mut grid = waits_by("waited in cgroup, µs");
+    grid.column("", "by cpu.max, ms", Align::Right);
+    for (path, group) in groups.iter().take(MOST_GROUPS) {
+        let mut row = row_of(path, &group.waits);
+        row.push(format!("{:.0}", group.limited_ns as f64 / 1e6));
+        grid.row(row);
+    }
+    let mut out = grid.text();
+    if let Some(more) = groups.len().checked_sub(MOST_GROUPS).filter(|&it| it > 0) {
+        out.push_str(&format!("and {more} more cgroups (--format json)\n"));
+    }
+    out
 }
 
 /// The bound, in µs, within which this part of the waits was.
@@ -330,6 +369,33 @@ mod tests {
         idle           10     1      ≤1   ≤4   ≤4
         moved           1  9000      >4   >4   >4
         ");
+    }
+
+    #[test]
+    fn cgroups_that_waited_longest_come_first() {
+        let mut report = report(&[]);
+        for number in 0..22 {
+            let group = GroupWaits {
+                waits: Waits {
+                    count: 10,
+                    sum_ns: 10_000 * number,
+                    buckets: vec![0, 9, 1, 0],
+                },
+                limited: 0,
+                limited_ns: if number == 3 { 7_000_000 } else { 0 },
+            };
+            report.group_waits.insert(format!("/{number}"), group);
+        }
+        let text = group_waits(&report);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + MOST_GROUPS + 1);
+        insta::assert_snapshot!(lines[..3].join("\n"), @r"
+        waited in cgroup, µs  count  mean  median  p99  max  by cpu.max, ms
+        /3                       10     3      ≤2   ≤4   ≤4               7
+        /21                      10    21      ≤2   ≤4   ≤4               0
+        ");
+        assert_eq!(lines[21], "and 2 more cgroups (--format json)");
+        assert!(summary(&report).ends_with(&text));
     }
 
     #[test]

@@ -13,9 +13,11 @@ mod memory;
 mod reload;
 pub(crate) mod tree;
 
+use std::fs;
 use std::time::Duration;
 
 use perch_engine::Random;
+use perch_lab::kernel::numbers;
 
 use crate::calls::{self, Class};
 use crate::field::Field;
@@ -47,6 +49,12 @@ fn pause(random: &mut Random, least: u64, most: u64) -> Duration {
     Duration::from_micros(1000 * least + random.below(1000 * (most - least) + 1))
 }
 
+/// The numbers of this kernel's release: 7, 2 and so on.
+fn release() -> Vec<u32> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    numbers(&release)
+}
+
 /// Has a storm blow until the field is over, on a real-time thread, and returns the number of things
 /// that it did.
 pub(crate) fn run(storm: Storm, seed: u64, field: &Field) -> u64 {
@@ -64,7 +72,7 @@ pub(crate) fn run(storm: Storm, seed: u64, field: &Field) -> u64 {
         Storm::Affinity => Box::new(affinity::Affinity),
         Storm::Groups => Box::new(groups::Groups),
         Storm::Limits => Box::new(limits::Limits),
-        Storm::Classes => Box::new(classes::Classes),
+        Storm::Classes => Box::new(classes::Classes::new(field)),
         Storm::Forks => Box::new(forks::Forks::default()),
         Storm::Freezes => Box::new(freezes::Freezes),
         Storm::Memory => Box::new(memory::Memory::default()),

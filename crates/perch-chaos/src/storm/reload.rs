@@ -2,13 +2,11 @@
 //! The scheduler is killed and started, stopped and started, told to read its file again, and started
 //! while it is there.
 
-use std::fs;
 use std::time::Duration;
 
 use perch_engine::Random;
-use perch_lab::kernel::numbers;
 
-use super::{Blow, pause};
+use super::{Blow, pause, release};
 use crate::field::Field;
 use crate::plan::Storm;
 
@@ -28,8 +26,7 @@ impl Reload {
 /// True if this kernel can free the maps of a scheduler that ends while a CPU goes, as Linux can from
 /// 7.0 on (perch-scheduler's `storage.rs`).
 fn frees_maps() -> bool {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    numbers(&release) >= vec![7]
+    release() >= vec![7]
 }
 
 impl Blow for Reload {

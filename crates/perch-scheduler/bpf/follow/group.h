@@ -345,6 +345,17 @@ static inline perch_u32 slot_above(struct cgroup *cgrp)
 	return slot;
 }
 
+/* The group in this slot is a new one, of which no wait has been counted. */
+static inline void forget_waits(perch_u32 slot)
+{
+	perch_u32 parts = config()->group_parts, words, i;
+	perch_u64 __arena *word = (perch_u64 __arena *)&config()->group_waits[slot * parts];
+
+	words = parts * (sizeof(struct perch_group_waits) / sizeof(*word));
+	for (i = PERCH_ZERO; i < words && can_loop; i++)
+		word[i] = 0;
+}
+
 /*
  * A cgroup is born, or was there when the scheduler was loaded. The kernel names
  * a cgroup after its parents.
@@ -390,6 +401,8 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 	g->idle = 0;
 	g->limited = g->throttled = 0;
 	g->quota_ns = 0;
+	g->id = BPF_CORE_READ(cgrp, kn, id);
+	forget_waits(slot);
 	g->parent = parent;
 	g->refs = 1;
 	get_group(parent);

@@ -4,6 +4,10 @@
  * leaves a CPU though it could go on, until it runs. Each CPU counts the waits
  * that end on it, by their reason.
  *
+ * Where the loader wants it, the waits count for the task's group too. A counter for
+ * each group and CPU would take too much memory, so the CPUs of an LLC share one: the
+ * line moves, but not to another LLC.
+ *
  * Where two live tasks share a place (memory.h), the one that came first may have
  * its wait go uncounted.
  */
@@ -89,6 +93,23 @@ static inline perch_u32 wait_bucket(perch_u64 ns)
 	return bucket < PERCH_WAIT_BUCKETS ? bucket : PERCH_WAIT_BUCKETS - 1;
 }
 
+/* Counts a wait for the group in `slot`, of whose tasks one runs on the CPU now. */
+static inline void count_for_group(perch_u32 slot, perch_u32 cpu, perch_u32 reason, perch_u64 ns)
+{
+	const struct perch_config *c = config();
+	perch_u32 llc = cpu_state(cpu)->llc;
+	struct perch_group_waits __arena *waits =
+		&c->group_waits[slot * c->group_parts + (llc == PERCH_NONE ? 0 : llc)];
+
+	if (reason == PERCH_WAIT_LIMITED) {
+		__sync_fetch_and_add(&waits->limited, 1);
+		__sync_fetch_and_add(&waits->limited_ns, ns);
+		return;
+	}
+	__sync_fetch_and_add(&waits->counts[wait_bucket(ns)], 1);
+	__sync_fetch_and_add(&waits->sum_ns, ns);
+}
+
 static __attribute__((noinline)) int end_wait(const struct task_struct *p, perch_u32 cpu)
 {
 	struct perch_wait __arena *w = own_wait(p);
@@ -112,6 +133,8 @@ static __attribute__((noinline)) int end_wait(const struct task_struct *p, perch
 		return 0;
 	waits->counts[reason][wait_bucket(ns)]++;
 	waits->sums_ns[reason] += ns;
+	if (config()->group_parts)
+		count_for_group(cpu_state(cpu)->group, cpu, reason, ns);
 	return 0;
 }
 

@@ -41,6 +41,11 @@ impl<T> Array<T> {
         self.at
     }
 
+    /// The place of the first in the image, or that of what comes next if there is none.
+    pub fn start(&self) -> usize {
+        (self.at - self.base) as usize
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.len

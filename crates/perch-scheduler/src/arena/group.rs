@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The table of task groups in the arena.
 
-use perch_policy::Image;
+use perch_policy::{Image, Topology};
 
 use super::array::Array;
-use crate::interface::{Group, GroupCell};
+use crate::counters::GroupPlaces;
+use crate::interface::{Group, GroupCell, GroupWaits};
 use crate::settings::{DEFAULT_GROUPS, SettingsError, Tuning};
 
 /// The most memory that the table takes unasked, with at most [`DEFAULT_GROUPS`].
@@ -13,16 +14,43 @@ const DEFAULT_BYTES: usize = 64 << 20;
 /// The most that it may take: it stays resident.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Bytes of a group where so many CPUs may come online.
-fn each(possible: usize) -> usize {
-    size_of::<Group>() + possible * size_of::<GroupCell>() + possible.div_ceil(64) * 8
+/// How many CPUs and counters of waits a group has.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    /// CPUs that may come online.
+    possible: usize,
+    /// Last-level caches that count the group's waits; 0: waits are not counted by group.
+    parts: usize,
 }
 
-/// How many groups the table holds.
-pub(super) fn slots(tuning: &Tuning, possible: usize) -> usize {
-    match tuning.groups {
-        Some(asked) => asked as usize,
-        None => (DEFAULT_GROUPS.0 as usize).min(DEFAULT_BYTES / each(possible)),
+impl Size {
+    pub fn new(tuning: &Tuning, topology: &Topology, possible: usize) -> Size {
+        let counted = tuning.waits && tuning.group_waits;
+        Size {
+            possible,
+            // CPUs without a last-level cache count in the first.
+            parts: if counted {
+                topology.nr_llcs().max(1)
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Bytes of a group.
+    fn each(self) -> usize {
+        size_of::<Group>()
+            + self.possible * size_of::<GroupCell>()
+            + self.possible.div_ceil(64) * 8
+            + self.parts * size_of::<GroupWaits>()
+    }
+
+    /// How many groups the table holds.
+    fn slots(self, tuning: &Tuning) -> usize {
+        match tuning.groups {
+            Some(asked) => asked as usize,
+            None => (DEFAULT_GROUPS.0 as usize).min(DEFAULT_BYTES / self.each()),
+        }
     }
 }
 
@@ -30,9 +58,17 @@ pub(super) fn slots(tuning: &Tuning, possible: usize) -> usize {
 ///
 /// # Errors
 /// [`SettingsError::Memory`] when it is not.
-pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SettingsError> {
-    let asked = slots(tuning, possible);
-    let bytes = asked * each(possible);
+pub(crate) fn check(
+    tuning: &Tuning,
+    topology: &Topology,
+    possible: usize,
+) -> Result<(), SettingsError> {
+    fits(tuning, Size::new(tuning, topology, possible))
+}
+
+fn fits(tuning: &Tuning, size: Size) -> Result<(), SettingsError> {
+    let asked = size.slots(tuning);
+    let bytes = asked * size.each();
     if bytes <= MOST_BYTES {
         return Ok(());
     }
@@ -40,7 +76,7 @@ pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SettingsErro
         key: "groups",
         asked,
         mib: bytes >> 20,
-        cpus: possible,
+        cpus: size.possible,
         most_mib: MOST_BYTES >> 20,
     })
 }
@@ -50,17 +86,41 @@ pub(super) struct Reserved {
     groups: Array<Group>,
     cells: u64,
     queued: u64,
-    possible: usize,
+    /// The root group's first, which has no place in `groups`.
+    waits: Array<GroupWaits>,
+    size: Size,
 }
 
 impl Reserved {
-    pub fn new(image: &mut Image, possible: usize, nr: usize) -> Reserved {
+    pub fn new(image: &mut Image, tuning: &Tuning, size: Size) -> Reserved {
+        let nr = size.slots(tuning);
         Reserved {
             groups: Array::reserve(image, nr),
-            cells: image.reserve(nr * possible * size_of::<GroupCell>()),
-            queued: image.reserve(nr * possible.div_ceil(64) * 8),
-            possible,
+            cells: image.reserve(nr * size.possible * size_of::<GroupCell>()),
+            queued: image.reserve(nr * size.possible.div_ceil(64) * 8),
+            waits: Array::reserve(image, (nr + 1) * size.parts),
+            size,
         }
+    }
+
+    /// Address of the waits.
+    pub fn waits(&self) -> u64 {
+        self.waits.at()
+    }
+
+    /// How many counters of waits each group has.
+    pub fn parts(&self) -> usize {
+        self.size.parts
+    }
+
+    /// Where the waits are, if they are counted.
+    pub fn places(&self) -> Option<GroupPlaces> {
+        (self.size.parts > 0).then(|| GroupPlaces {
+            groups: self.groups.start(),
+            nr_groups: self.len(),
+            waits: self.waits.start(),
+            parts: self.size.parts,
+        })
     }
 
     /// Address of the first.
@@ -74,8 +134,9 @@ impl Reserved {
 
     /// Tells each where its CPUs are.
     pub fn fill(&self, image: &mut [u8]) {
+        let possible = self.size.possible;
         for number in 0..self.len() {
-            let words = self.possible.div_ceil(64);
+            let words = possible.div_ceil(64);
             let group = Group {
                 load: 0,
                 weight: 0,
@@ -83,12 +144,12 @@ impl Reserved {
                 parent: 0,
                 refs: 0,
                 queued: self.queued + (number * words * 8) as u64,
-                cells: self.cells + (number * self.possible * size_of::<GroupCell>()) as u64,
+                cells: self.cells + (number * possible * size_of::<GroupCell>()) as u64,
                 limited: 0,
                 throttled: 0,
                 idle: 0,
                 sched_idle: 0,
-                line: [0; 1],
+                id: 0,
                 left_ns: 0,
                 quota_ns: 0,
                 period_ns: 0,
@@ -105,22 +166,27 @@ impl Reserved {
 mod tests {
     use super::*;
 
+    fn size(possible: usize, parts: usize) -> Size {
+        Size { possible, parts }
+    }
+
     #[test]
     fn the_table_has_a_size_that_the_machine_can_bear() {
         let default = Tuning::default();
-        assert_eq!(slots(&default, 8), 4096);
-        assert_eq!(slots(&default, 8192), 507);
+        assert_eq!(size(8, 0).slots(&default), 4096);
+        assert_eq!(size(8192, 0).slots(&default), 507);
+        assert_eq!(size(8192, 512).slots(&default), 254);
         let words = format!("as far as they fit into {} MiB", DEFAULT_BYTES >> 20);
         assert_eq!(words, DEFAULT_GROUPS.1);
-        assert!(check(&default, 8192).is_ok());
+        assert!(fits(&default, size(8192, 512)).is_ok());
         let asked = |groups| Tuning {
             groups: Some(groups),
             ..Tuning::default()
         };
-        assert_eq!(slots(&asked(0), 8), 0);
-        assert!(check(&asked(65_536), 480).is_ok());
+        assert_eq!(size(8, 1).slots(&asked(0)), 0);
+        assert!(fits(&asked(65_536), size(480, 0)).is_ok());
         assert_eq!(
-            check(&asked(65_536), 1024).unwrap_err().to_string(),
+            fits(&asked(65_536), size(1024, 0)).unwrap_err().to_string(),
             "groups: 65536 of them take 1040 MiB on this machine of 1024 CPUs: expected at most \
              1024 MiB"
         );
@@ -129,7 +195,11 @@ mod tests {
     #[test]
     fn every_group_has_places_of_its_own() {
         let mut image = Image::new(crate::interface::ARENA_BASE);
-        let reserved = Reserved::new(&mut image, 130, 3);
+        let asked = Tuning {
+            groups: Some(3),
+            ..Tuning::default()
+        };
+        let reserved = Reserved::new(&mut image, &asked, size(130, 2));
         let mut bytes = image.bytes().to_vec();
         reserved.fill(&mut bytes);
         let word = |group: usize, field: usize| {
@@ -145,8 +215,10 @@ mod tests {
             ends.push((cells, cells + 130 * size_of::<GroupCell>() as u64));
             ends.push((queued, queued + 3 * 8));
         }
+        let waits = reserved.waits();
+        ends.push((waits, waits + 4 * 2 * size_of::<GroupWaits>() as u64));
         ends.sort_unstable();
         assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{ends:?}");
-        assert!((ends[5].1 - crate::interface::ARENA_BASE) as usize <= bytes.len());
+        assert!((ends[6].1 - crate::interface::ARENA_BASE) as usize <= bytes.len());
     }
 }

@@ -433,7 +433,7 @@ pub struct perch_group_slot {
     pub throttled: u32,
     pub idle: u32,
     pub sched_idle: u32,
-    pub line: [u64; 1usize],
+    pub id: u64,
     pub left_ns: i64,
     pub quota_ns: u64,
     pub period_ns: u64,
@@ -481,8 +481,8 @@ const _: () = {
         "Offset of field: perch_group_slot::sched_idle",
     ][::std::mem::offset_of!(perch_group_slot, sched_idle) - 52usize];
     [
-        "Offset of field: perch_group_slot::line",
-    ][::std::mem::offset_of!(perch_group_slot, line) - 56usize];
+        "Offset of field: perch_group_slot::id",
+    ][::std::mem::offset_of!(perch_group_slot, id) - 56usize];
     [
         "Offset of field: perch_group_slot::left_ns",
     ][::std::mem::offset_of!(perch_group_slot, left_ns) - 64usize];
@@ -616,6 +616,37 @@ const _: () = {
     ][::std::mem::offset_of!(perch_waits, sums_ns) - 1664usize];
 };
 #[repr(C)]
+#[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct perch_group_waits {
+    pub counts: [u64; 26usize],
+    pub sum_ns: u64,
+    pub limited: u64,
+    pub limited_ns: u64,
+    pub line: [u64; 3usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of perch_group_waits"][::std::mem::size_of::<perch_group_waits>() - 256usize];
+    [
+        "Alignment of perch_group_waits",
+    ][::std::mem::align_of::<perch_group_waits>() - 8usize];
+    [
+        "Offset of field: perch_group_waits::counts",
+    ][::std::mem::offset_of!(perch_group_waits, counts) - 0usize];
+    [
+        "Offset of field: perch_group_waits::sum_ns",
+    ][::std::mem::offset_of!(perch_group_waits, sum_ns) - 208usize];
+    [
+        "Offset of field: perch_group_waits::limited",
+    ][::std::mem::offset_of!(perch_group_waits, limited) - 216usize];
+    [
+        "Offset of field: perch_group_waits::limited_ns",
+    ][::std::mem::offset_of!(perch_group_waits, limited_ns) - 224usize];
+    [
+        "Offset of field: perch_group_waits::line",
+    ][::std::mem::offset_of!(perch_group_waits, line) - 232usize];
+};
+#[repr(C)]
 #[derive(bytemuck::Pod, bytemuck::Zeroable)]
 #[derive(Clone, Copy, Debug)]
 pub struct perch_config {
@@ -663,12 +694,13 @@ pub struct perch_config {
     pub idle_shift: u32,
     pub task_waits: u64,
     pub waits: u64,
+    pub group_waits: u64,
     pub counts_waits: u32,
-    pub pad: u32,
+    pub group_parts: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 384usize];
+    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 392usize];
     ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
     [
         "Offset of field: perch_config::policy",
@@ -803,11 +835,14 @@ const _: () = {
         "Offset of field: perch_config::waits",
     ][::std::mem::offset_of!(perch_config, waits) - 368usize];
     [
-        "Offset of field: perch_config::counts_waits",
-    ][::std::mem::offset_of!(perch_config, counts_waits) - 376usize];
+        "Offset of field: perch_config::group_waits",
+    ][::std::mem::offset_of!(perch_config, group_waits) - 376usize];
     [
-        "Offset of field: perch_config::pad",
-    ][::std::mem::offset_of!(perch_config, pad) - 380usize];
+        "Offset of field: perch_config::counts_waits",
+    ][::std::mem::offset_of!(perch_config, counts_waits) - 384usize];
+    [
+        "Offset of field: perch_config::group_parts",
+    ][::std::mem::offset_of!(perch_config, group_parts) - 388usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

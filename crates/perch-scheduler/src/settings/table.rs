@@ -52,6 +52,8 @@ pub(super) enum Need {
     Cache,
     /// A rule of the real-time band.
     Band,
+    /// The setting `waits`.
+    Waits,
 }
 
 impl Need {
@@ -63,11 +65,18 @@ impl Need {
             Need::Nodes => "several NUMA nodes",
             Need::Cache => "`cache`",
             Need::Band => "`[[band]]`",
+            Need::Waits => "`waits`",
         }
     }
 
     /// The reason why the setting does nothing here; none where the need is met.
-    pub fn lack(self, topology: &Topology, modes: Modes, bands: usize) -> Option<&'static str> {
+    pub fn lack(
+        self,
+        topology: &Topology,
+        modes: Modes,
+        bands: usize,
+        tuning: &Tuning,
+    ) -> Option<&'static str> {
         let (met, lack) = match self {
             Need::Nothing => return None,
             Need::Clusters => (topology.has_clusters(), "this machine has no clusters"),
@@ -77,6 +86,7 @@ impl Need {
                 bands > 0,
                 "no tasks are in the real-time band ([[band]] or --band)",
             ),
+            Need::Waits => (tuning.waits, "waits are not counted (waits=true)"),
         };
         (!met).then_some(lack)
     }
@@ -190,6 +200,9 @@ settings! {
     waits: bool = false, SWITCH, Nothing;
     "also count how long tasks wait for a CPU, by the reason, at some cost for each wake-up and \
      switch"
+
+    group_waits: bool = false, SWITCH, Waits;
+    "also count these waits by cgroup, at some more cost for each switch"
 }
 
 /// The most groups that are followed unasked; a group takes memory for each CPU that may come

@@ -21,7 +21,7 @@ fn every_key_is_read() {
     let text = "modes = \"cluster=posted\"\nslice_us = 5000\nslice_min_us = 700\n\
                 lag_us = 6000\npreempt_us = 900\nbehind_us = 7\nbalance_ms = 8\nsteal_remote_us = 0\n\
                 processes = 50\nband_percent = 80\nband_period_ms = 50\ngroups = 7\nsplit_llc = 2\n\
-                detail = true\nwaits = true\n";
+                detail = true\nwaits = true\ngroup_waits = true\n";
     let settings = Settings::from_toml(text, "x").unwrap();
     assert_eq!(settings.modes, [("cluster", Mode::Posted)]);
     let expected = Tuning {
@@ -39,6 +39,7 @@ fn every_key_is_read() {
         split_llc: 2,
         detail: true,
         waits: true,
+        group_waits: true,
     };
     assert_eq!(settings.tuning(), expected);
     assert_eq!(settings.asked.len(), SETTINGS.len());
@@ -307,7 +308,7 @@ fn modes_and_settings_go_together_on_the_command_line() {
         refused("cluster=perch,lag=500"),
         "--set: unknown mechanism or setting \"lag\": expected cluster, capacity, cache, overload, \
          steer, slice_us, slice_min_us, lag_us, preempt_us, behind_us, balance_ms, \
-         steal_remote_us, processes, groups, band_percent, band_period_ms, split_llc, detail, waits; perch run --help describes them"
+         steal_remote_us, processes, groups, band_percent, band_period_ms, split_llc, detail, waits, group_waits; perch run --help describes them"
     );
     assert_eq!(
         refused("lag_us=1s"),

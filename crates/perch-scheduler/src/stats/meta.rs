@@ -62,11 +62,39 @@ pub(super) fn meta() -> Value {
         "dict": { "key": "string", "datum": { "struct": "Waits" } },
     });
     field("waits", waits);
+    let groups = json!({
+        "desc": "Waits for a CPU by the path of the tasks' cgroup; empty unless they are counted",
+        "dict": { "key": "string", "datum": { "struct": "GroupWaits" } },
+    });
+    field("group_waits", groups);
     let llcs = json!({
         "desc": "Last-level caches by number",
         "dict": { "key": "string", "datum": { "struct": "Cache" } },
     });
     field("llcs", llcs);
+    let waits = [
+        ("count", number("Waits that ended")),
+        ("sum_ns", number("Their sum, nanoseconds")),
+        (
+            "buckets",
+            json!({
+                "array": "u64",
+                "desc": "Waits of at most 2^b us that are in no bucket before; the last: longer",
+            }),
+        ),
+    ];
+    let limited = [
+        (
+            "limited",
+            number("Waits in which cpu.max held the task back; not among the others"),
+        ),
+        ("limited_ns", number("Their sum, nanoseconds")),
+    ];
+    let fields_of = |all: &[(&str, Value)]| -> Map<String, Value> {
+        all.iter()
+            .map(|(name, value)| (name.to_string(), value.clone()))
+            .collect()
+    };
     json!({
         "Report": {
             "name": "Report",
@@ -96,14 +124,13 @@ pub(super) fn meta() -> Value {
             "name": "Waits",
             "desc": "Waits for a CPU of one reason",
             "user": { "_om_prefix": "perch_waits_", "_om_label": "reason" },
-            "fields": {
-                "count": number("Waits that ended"),
-                "sum_ns": number("Their sum, nanoseconds"),
-                "buckets": {
-                    "array": "u64",
-                    "desc": "Waits of at most 2^b us that are in no bucket before; the last: longer",
-                },
-            },
+            "fields": fields_of(&waits),
+        },
+        "GroupWaits": {
+            "name": "GroupWaits",
+            "desc": "Waits for a CPU of one cgroup's tasks",
+            "user": { "_om_prefix": "perch_group_waits_", "_om_label": "cgroup" },
+            "fields": fields_of(&[&waits[..], &limited[..]].concat()),
         },
     })
 }

@@ -4,6 +4,7 @@
 //! Prometheus's text format, over HTTP too.
 
 mod client;
+mod groups;
 mod listener;
 mod meta;
 mod openmetrics;
@@ -23,6 +24,8 @@ use crate::counters::{self, Counters, Totals};
 use crate::interface::{Event, WaitReason};
 
 pub use client::{Client, StatisticsError};
+pub use groups::GroupWaits;
+use groups::Paths;
 pub use listener::Listener;
 pub use openmetrics::{openmetrics, prometheus};
 pub use server::Server;
@@ -126,6 +129,10 @@ pub struct Report {
     /// Waits for a CPU by [`WaitReason::name`]; empty where the key `waits` is false.
     #[serde(default)]
     pub waits: BTreeMap<String, Waits>,
+    /// Waits for a CPU by the path of the tasks' cgroup, those of cgroups below it left out; empty where
+    /// the key `group_waits` is false.
+    #[serde(default)]
+    pub group_waits: BTreeMap<String, GroupWaits>,
     /// Last-level caches by number; empty where CPUs share none.
     #[serde(default)]
     pub llcs: BTreeMap<String, Cache>,
@@ -143,6 +150,21 @@ impl Report {
     /// How often an event happened; 0 for one that the scheduler does not know.
     pub fn event(&self, event: Event) -> u64 {
         self.events.get(event.name()).copied().unwrap_or(0)
+    }
+
+    /// The waits of a cgroup's tasks and of those of all cgroups below it.
+    pub fn waits_below(&self, path: &str) -> GroupWaits {
+        let below = |name: &str| {
+            let rest = name.strip_prefix(path.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut sum = GroupWaits::default();
+        for (name, waits) in &self.group_waits {
+            if below(name) {
+                sum.add(waits);
+            }
+        }
+        sum
     }
 
     /// The work since the report `earlier` of the same scheduler; the whole report, if `earlier` is
@@ -164,6 +186,11 @@ impl Report {
         }
         for (name, waits) in &mut out.waits {
             if let Some(before) = earlier.waits.get(name) {
+                *waits = waits.since(before);
+            }
+        }
+        for (path, waits) in &mut out.group_waits {
+            if let Some(before) = earlier.group_waits.get(path) {
                 *waits = waits.since(before);
             }
         }
@@ -189,6 +216,7 @@ struct State {
     members: (u64, u64),
     /// Of the programs that are gone.
     past: Totals,
+    paths: Paths,
     live: Option<Counters>,
 }
 
@@ -210,11 +238,11 @@ impl Source {
         state.live = Some(counters);
     }
 
-    /// The program is about to go.
+    /// The program has ended, and its memory is about to go.
     pub(crate) fn retire(&self) {
         let mut state = self.lock();
         if let Some(counters) = state.live.take() {
-            state.past.add(&counters.totals());
+            state.past.add(&counters.last_totals());
         }
     }
 
@@ -230,11 +258,12 @@ impl Source {
 
     /// The sums now.
     pub fn report(&self) -> Report {
-        let state = self.lock();
+        let mut state = self.lock();
         let mut totals = state.past.clone();
         if let Some(counters) = &state.live {
             totals.add(&counters.totals());
         }
+        let group_waits = state.paths.name(&totals.groups);
         // The time of day is for programs that collect reports; nothing here depends on it.
         #[allow(clippy::disallowed_methods)]
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -261,6 +290,7 @@ impl Source {
                 .zip(&totals.waits)
                 .map(|(reason, waits)| (reason.name().to_string(), waits.into()))
                 .collect(),
+            group_waits,
             llcs: totals
                 .llcs
                 .iter()
@@ -292,6 +322,15 @@ pub(crate) mod tests {
             state.past.waits = vec![counters::Waits::default(); WaitReason::ALL.len()];
             state.past.waits[WaitReason::Queued as usize].buckets[3] = 5;
             state.past.waits[WaitReason::Queued as usize].sum_ns = 30_000;
+            state.paths.set("/web", 42);
+            let mut of_web = counters::GroupWaits {
+                limited: 2,
+                limited_ns: 80_000_000,
+                ..counters::GroupWaits::default()
+            };
+            of_web.waits.buckets[3] = 4;
+            of_web.waits.sum_ns = 26_000;
+            state.past.groups.insert(42, of_web);
             state.about = About {
                 machine: "A \"quoted\" CPU".to_string(),
                 kernel: "7.2.12".to_string(),
@@ -317,6 +356,23 @@ pub(crate) mod tests {
             (report.waits["queued"].count, report.waits["idle"].count),
             (5, 0)
         );
+    }
+
+    #[test]
+    fn a_cgroup_has_the_waits_of_those_below_it() {
+        let mut report = sample();
+        let web = report.group_waits["/web"].clone();
+        report.group_waits.insert("/web/a".to_string(), web.clone());
+        report.group_waits.insert("/webs".to_string(), web.clone());
+        let counts = |path| {
+            let below = report.waits_below(path);
+            (below.waits.count, below.limited)
+        };
+        assert_eq!(counts("/web"), (8, 4));
+        assert_eq!(counts("/web/a"), (4, 2));
+        assert_eq!(counts("/"), (12, 6));
+        assert_eq!(counts("/we"), (0, 0));
+        assert_eq!(web.since(&web).waits.count, 0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::Report;
+use super::{Report, Waits};
 use crate::interface::Event;
 
 /// OpenMetrics, `# EOF` included. Without a report no scheduler answers, which is all that it says.
@@ -104,18 +104,22 @@ impl Collector for Moment {
             let count = ConstCounter::new(decisions.wakeups);
             count.encode(family.encode_family(&[("reason", reason.as_str())])?)?;
         }
-        if !report.waits.is_empty() {
-            let help = "Time that tasks waited for a CPU, by the reason";
+        let reasons = report.waits.iter();
+        let reasons = reasons.map(|(reason, waits)| (reason.as_str(), waits));
+        let help = "Time that tasks waited for a CPU, by the reason";
+        histograms(to, "wait", help, "reason", reasons)?;
+        let groups = report.group_waits.iter();
+        let groups = groups.map(|(path, of)| (path.as_str(), &of.waits));
+        let help = "Time that tasks waited for a CPU, by their cgroup, but for what cpu.max made them wait";
+        histograms(to, "group_wait", help, "cgroup", groups)?;
+        if !report.group_waits.is_empty() {
+            let help = "Time that cpu.max made tasks wait, by their cgroup";
             let unit = Some(&Unit::Seconds);
-            let mut family = to.encode_descriptor("wait", help, unit, MetricType::Histogram)?;
-            for (reason, waits) in &report.waits {
-                let labels = [("reason", reason.as_str())];
-                let mut of = family.encode_family(&labels)?;
-                let bound = |bucket| waits.bound_us(bucket) / 1e6;
-                let counts = waits.buckets.iter().enumerate();
-                let buckets: Vec<_> = counts.map(|(at, count)| (bound(at), *count)).collect();
-                let sum = seconds(waits.sum_ns);
-                of.encode_histogram::<NoLabelSet>(sum, waits.count, &buckets, None)?;
+            let mut family =
+                to.encode_descriptor("group_limited", help, unit, MetricType::Counter)?;
+            for (path, of) in &report.group_waits {
+                let time = ConstCounter::new(seconds(of.limited_ns));
+                time.encode(family.encode_family(&[("cgroup", path.as_str())])?)?;
             }
         }
         for &event in Event::ALL {
@@ -124,6 +128,32 @@ impl Collector for Moment {
         }
         Ok(())
     }
+}
+
+/// Writes a family of histograms, by one label; none if there are none.
+fn histograms<'a>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    of: impl Iterator<Item = (&'a str, &'a Waits)>,
+) -> fmt::Result {
+    let mut of = of.peekable();
+    if of.peek().is_none() {
+        return Ok(());
+    }
+    let unit = Some(&Unit::Seconds);
+    let mut family = to.encode_descriptor(name, help, unit, MetricType::Histogram)?;
+    for (value, waits) in of {
+        let labels = [(label, value)];
+        let mut sample = family.encode_family(&labels)?;
+        let bound = |bucket| waits.bound_us(bucket) / 1e6;
+        let counts = waits.buckets.iter().enumerate();
+        let buckets: Vec<_> = counts.map(|(at, count)| (bound(at), *count)).collect();
+        let sum = seconds(waits.sum_ns);
+        sample.encode_histogram::<NoLabelSet>(sum, waits.count, &buckets, None)?;
+    }
+    Ok(())
 }
 
 /// Writes a family of one sample.

@@ -55,6 +55,18 @@ impl Waits {
         }
     }
 
+    /// Adds those of another reason or cgroup.
+    pub fn add(&mut self, other: &Waits) {
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += count;
+        }
+    }
+
     /// Those that are not among `earlier` of the same scheduler.
     #[must_use]
     pub fn since(&self, earlier: &Waits) -> Waits {
@@ -95,6 +107,14 @@ mod tests {
         assert_eq!(waits(&[0, 0]).quantile_us(0.5), None);
         assert_eq!(Waits::default().quantile_us(0.5), None);
         assert_eq!(Waits::default().mean_ns(), 0.0);
+    }
+
+    #[test]
+    fn sums_are_by_bucket() {
+        let mut sum = Waits::default();
+        sum.add(&waits(&[1, 5, 0]));
+        sum.add(&waits(&[2, 0, 1]));
+        assert_eq!(sum, waits(&[3, 5, 1]));
     }
 
     #[test]

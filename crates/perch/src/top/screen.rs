@@ -258,17 +258,27 @@ fn groups(state: &State, room: u16) -> Option<(Table<'static>, usize)> {
         return None;
     }
     let none = || "-".to_string();
+    // Where the scheduler counts waits by group, they take the place of the weights, which stay as they are.
+    let counted = !state.report.group_waits.is_empty();
     let rows = state.groups.iter().take(room).map(|group| {
+        let third = match counted {
+            true => {
+                let below = state.change.waits_below(&format!("/{}", group.path));
+                at_most(&below.waits, 0.99)
+            }
+            false => group.weight.map_or_else(none, |weight| weight.to_string()),
+        };
         let waited = group.waited.map(|part| format!("{:.1} %", 100.0 * part));
         Row::new([
             Cell::new(end_of(&group.path, NAME)),
             right(format!("{:.2}", group.cpus)),
             right(waited.unwrap_or_else(none)),
-            right(group.weight.map_or_else(none, |weight| weight.to_string())),
+            right(third),
             right(group.limit.map_or_else(none, |cpus| format!("{cpus:.2}"))),
         ])
     });
-    let heading = heading("group", ["CPUs", "waits", "weight", "limit"]);
+    let third = if counted { "p99, µs" } else { "weight" };
+    let heading = heading("group", ["CPUs", "waits", third, "limit"]);
     let number = Constraint::Length(7);
     let widths = [
         Constraint::Length(NAME as u16),

@@ -159,7 +159,7 @@ root=/sys/fs/cgroup
 [ -e $root/cgroup.procs ] || mount -t cgroup2 none $root
 echo +cpu > $root/cgroup.subtree_control; mkdir $root/few $root/turns
 echo 20000 100000 > $root/few/cpu.max
-perch run --set waits=true --band cgroup=/turns,priority=5,policy=rr >/tmp/log 2>&1 & perch=$!
+perch run --set waits=true,group_waits=true --band cgroup=/turns,priority=5,policy=rr >/tmp/log 2>&1 & perch=$!
 until perch stats >/dev/null 2>&1; do sleep 0.1; done
 hog() { sh -c \"echo \\$\\$ > $root/$1/cgroup.procs; exec taskset $2 sh -c 'while :; do :; done'\" & hogs=\"$hogs $!\"; }
 hog few 1; hog turns 2; hog turns 2
@@ -167,6 +167,7 @@ sleep 0.5
 perch stats --format json
 sleep 1
 perch stats --format json
+perch stats | sed -n '/waited in cgroup/,/^$/p' >&2
 kill $hogs $perch
 wait $perch
 cat /tmp/log >&2
@@ -189,4 +190,18 @@ fn what_a_limit_and_the_band_hold_back_is_told_apart() {
     // the CPU is used up.
     let band = part("band");
     assert!((0.75..1.35).contains(&band), "{band}: {waited:?}");
+
+    // By cgroup they are the same waits; some end while the statistics are read.
+    let few = &waited.group_waits["/few"];
+    let apart = few.limited_ns.abs_diff(waited.waits["limited"].sum_ns);
+    assert!(apart <= 100_000_000, "{waited:?}");
+    assert!(few.limited > 5, "{waited:?}");
+    let turns = &waited.group_waits["/turns"];
+    let apart = turns.waits.sum_ns.abs_diff(waited.waits["band"].sum_ns);
+    assert!(apart <= 200_000_000, "{waited:?}");
+    assert_eq!(turns.limited, 0);
+    let all = second.waits_below("/");
+    let reasons = second.waits.values().map(|waits| waits.count);
+    let more = (all.waits.count + all.limited).checked_sub(reasons.sum());
+    assert!(more.is_some_and(|more| more <= 16), "{more:?}: {second:?}");
 }

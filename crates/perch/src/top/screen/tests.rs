@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 use perch_scheduler::interface::Event;
-use perch_scheduler::stats::{About, Cache, Decisions, Waits};
+use perch_scheduler::stats::{About, Cache, Decisions, GroupWaits, Waits};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -132,6 +132,42 @@ fn a_wide_screen_has_all_side_by_side() {
                                                               user.slice            0.00       -   10000       -
 
     q quit  s sort  f freeze  arrows scroll
+    ");
+}
+
+#[test]
+fn groups_have_their_waits_where_they_are_counted() {
+    let with_groups = |seconds: u64| {
+        let mut report = report(seconds);
+        for (path, buckets) in [
+            ("/system.slice", vec![seconds, 0, 0, 0]),
+            ("/system.slice/database.service", vec![0, 0, seconds, 0]),
+        ] {
+            let group = GroupWaits {
+                waits: Waits {
+                    count: buckets.iter().sum(),
+                    sum_ns: 0,
+                    buckets,
+                },
+                ..GroupWaits::default()
+            };
+            report.group_waits.insert(path.to_string(), group);
+        }
+        report
+    };
+    let mut state = State::new(with_groups(60));
+    state.take(with_groups(62), busy());
+    let text = screen(&mut state, 110, 19);
+    let right = text
+        .lines()
+        .map(|line| line.chars().skip(58).collect::<String>());
+    let from = right.skip_while(|line| !line.trim_start().starts_with("group "));
+    let lines: Vec<_> = from.take(4).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    group                 CPUs   waits p99, µs   limit
+    system.slice          2.50  12.5 %      ≤4       -
+    …e/database.service   2.25   3.1 %      ≤4    3.50
+    user.slice            0.00       -       -       -
     ");
 }
 
