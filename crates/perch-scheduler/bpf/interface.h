@@ -363,7 +363,8 @@ struct perch_config {
 	/* How long tasks wait. Unless it is counted, there is no memory for it. */
 	struct perch_wait PERCH_AS *task_waits; /* as many as memories */
 	struct perch_waits PERCH_AS *waits;	/* one per CPU */
-	struct perch_group_waits PERCH_AS *group_waits; /* group_parts for each slot, from slot 0 on */
+	/* group_parts for each slot of the groups, and before them for slot 0 */
+	struct perch_group_waits PERCH_AS *group_waits;
 	perch_u32 counts_waits;
 	perch_u32 group_parts; /* LLCs that count waits by group for themselves; 0: none */
 };

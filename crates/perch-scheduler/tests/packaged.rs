@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use perch_scheduler::stats::{Decisions, Report, Waits, prometheus};
+use perch_scheduler::stats::{Decisions, GroupWaits, Report, Waits, prometheus};
 
 /// The names of metrics in a text: words that begin as perch's do.
 fn named(text: &str) -> BTreeSet<&str> {
@@ -22,7 +22,12 @@ fn alerts_and_dashboard_name_metrics_that_there_are() {
         buckets: vec![0, 0],
         ..Waits::default()
     };
+    let group = GroupWaits {
+        waits: waits.clone(),
+        ..GroupWaits::default()
+    };
     report.waits.insert("queued".to_string(), waits);
+    report.group_waits.insert("/web".to_string(), group);
     let exposition = prometheus(Some(&report));
     let samples = exposition.lines().filter(|line| !line.starts_with('#'));
     let known: BTreeSet<&str> = samples
