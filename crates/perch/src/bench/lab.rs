@@ -18,6 +18,7 @@ use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_report::Format;
+use perch_scheduler::Settings;
 
 use super::row;
 use crate::agent;
@@ -41,8 +42,8 @@ pub struct LabArguments {
     /// the PATH, in deterministic guests of 8 CPUs (or --cpus)
     #[arg(long)]
     lab: bool,
-    /// Only these schedulers: perch-off, perch-cluster, perch:MODES (perch:cache=perch), or a name
-    /// or path of another; may be repeated
+    /// Only these schedulers: perch-off, perch-cluster, perch:SETTINGS as run --set takes them
+    /// (perch:cache=perch,waits=true), or a name or path of another; may be repeated
     #[arg(long, value_name = "NAME", requires = "lab")]
     scheduler: Vec<String>,
     /// Run the workloads' tasks as threads of one process, not as processes
@@ -81,8 +82,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn perch(name: &str, modes: &str) -> Candidate {
-        let argv = ["/bin/perch", "run", "--set", modes];
+    fn perch(name: &str, settings: &str) -> Candidate {
+        let argv = ["/bin/perch", "run", "--set", settings];
         Candidate {
             name: name.to_string(),
             program: None,
@@ -193,10 +194,10 @@ fn candidates(wanted: &[String]) -> Result<Vec<Candidate>, Failure> {
     }
     let mut chosen = Vec::new();
     for name in wanted {
-        if let Some(modes) = name.strip_prefix("perch:") {
-            let parsed = modes.parse::<perch_policy::Modes>();
-            parsed.map_err(|error| Failure::input(format!("--scheduler {name}: {error}")))?;
-            chosen.push(Candidate::perch(name, modes));
+        if let Some(words) = name.strip_prefix("perch:") {
+            let read = Settings::default().set(words);
+            read.map_err(|error| Failure::input(format!("--scheduler {name}: {error}")))?;
+            chosen.push(Candidate::perch(name, words));
             continue;
         }
         if name.contains('/') {
