@@ -2,9 +2,10 @@
 //! perch as a service: it says how it is, reads its configuration again while it runs, and holds no
 //! right that it does not need.
 
+use perch_lab::Cpus;
 use perch_lab::guest::Status;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, Place, bare_deterministic, resolve, shell};
 use crate::loaded::Perch;
 
 const CONFIG: &str = "/etc/perch.toml";
@@ -20,6 +21,48 @@ pub fn pid(lab: &Lab) -> String {
     let pid = lab.text(script).trim().to_string();
     assert!(pid.parse::<u32>().is_ok(), "{pid}");
     pid
+}
+
+/// What an idle service has run by now, ns, twice, and the guest's clock around its end.
+const IDLE: &str = "
+    perch agent notified --watchdog 4 perch run >/tmp/said 2>&1 & service=$!
+    until grep -q WATCHDOG /tmp/said; do sleep 0.1; done
+    for task in /proc/[0-9]*; do
+        case $(tr '\\0' ' ' <$task/cmdline) in 'perch run'*) perch=${task#/proc/} ;; esac
+    done 2>/dev/null
+    ran() { cat /proc/$perch/schedstat; }
+    now() { grep -m 1 'now at' /proc/timer_list; }
+    sleep 2; ran; sleep 20; ran
+    grep VmRSS /proc/$perch/status
+    now; kill $perch
+    while read state </sys/kernel/sched_ext/state && [ $state != disabled ]; do sleep 0.002; done
+    now; wait $service
+";
+
+/// Each instruction takes a nanosecond here, so this is what the daemon executes, in any guest.
+#[test]
+fn an_idle_service_costs_a_thousandth_of_a_cpu() {
+    let _place = Place::take();
+    let setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(8));
+    let text = shell(setup, IDLE);
+    println!("{text}");
+    let number = |line: &str, word: usize| -> u64 {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[word].parse().unwrap()
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let [before, after, resident, from, to] = lines[..] else {
+        panic!("{text}");
+    };
+    let ran = number(after, 0) - number(before, 0);
+    let unloading = number(to, 2) - number(from, 2);
+    println!(
+        "{:.4} % of a CPU, {} KiB, unloaded in {:.0} ms",
+        ran as f64 / 20e9 * 100.0,
+        number(resident, 1),
+        unloading as f64 / 1e6
+    );
+    assert!(ran > 0 && ran < 20_000_000, "{ran} ns in 20 s");
 }
 
 #[test]
