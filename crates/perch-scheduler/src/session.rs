@@ -166,6 +166,15 @@ fn why_again(ended: &Ended) -> String {
     format!("{why}: loading again")
 }
 
+/// Gives the memory that loading took back to the system: watching, for months maybe, needs little.
+fn trim() {
+    // SAFETY: it may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// The state that all loads of a session share.
 struct Session<'a> {
     options: &'a Options,
@@ -303,6 +312,8 @@ impl Session<'_> {
         self.members.follow(rules);
         // SAFETY: whoever watches retires them before the program goes.
         let counters = unsafe { program.counters(&plan) };
+        drop(plan);
+        trim();
         Ok(Some(Loaded {
             program,
             counters,
