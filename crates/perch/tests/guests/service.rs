@@ -26,10 +26,8 @@ pub fn pid(lab: &Lab) -> String {
 /// What an idle service has run by now, ns, twice, and the guest's clock around its end.
 const IDLE: &str = "
     perch agent notified --watchdog 4 perch run >/tmp/said 2>&1 & service=$!
-    until grep -q WATCHDOG /tmp/said; do sleep 0.1; done
-    for task in /proc/[0-9]*; do
-        case $(tr '\\0' ' ' <$task/cmdline) in 'perch run'*) perch=${task#/proc/} ;; esac
-    done 2>/dev/null
+    until grep -q WATCHDOG /tmp/said; do sleep 0.1; kill -0 $service || exit; done
+    perch=$(sed -n s/^PID=//p /tmp/said)
     ran() { cat /proc/$perch/schedstat; }
     now() { grep -m 1 'now at' /proc/timer_list; }
     sleep 2; ran; sleep 20; ran
