@@ -15,7 +15,7 @@
 //! processor of 12 alike cores shows 166 to 216 (docs/machines.md), and amd-pstate.rst calls this
 //! ranking a number without a unit. So the kinds come from the folders in which perf describes the
 //! counters of an Intel hybrid (`sys/devices/cpu_core`, `cpu_atom` and `cpu_lowpower`), and the
-//! preferred cores of a kind have the capacity of the others.
+//! preferred cores of a kind have the capacity of the others ([`super::ranking`] reads which they are).
 
 use super::hardware;
 use super::tree::Tree;
@@ -123,8 +123,6 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Capacities, MachineErr
             }
             Err(why) => notes.push(why),
         }
-    } else if own.is_empty() {
-        notes.extend(ranking(tree, online)?);
     }
     Ok(Capacities {
         values: own,
@@ -295,19 +293,4 @@ fn inferred(
         source,
         notes,
     }
-}
-
-/// A note where alike CPUs are ranked as preferred cores.
-fn ranking(tree: &Tree, online: &[u32]) -> Result<Option<String>, MachineError> {
-    let mut levels = Vec::new();
-    for &cpu in online {
-        levels.extend(tree.number(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"))?);
-    }
-    let (least, most) = (levels.iter().min(), levels.iter().max());
-    Ok(match (least, most) {
-        (Some(least), Some(most)) if least < most => Some(format!(
-            "acpi_cppc/highest_perf ranks preferred cores, from {least} to {most}; that is not a capacity"
-        )),
-        _ => None,
-    })
 }

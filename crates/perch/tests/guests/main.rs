@@ -30,6 +30,7 @@ mod loaded;
 mod page;
 mod partial;
 mod placement;
+mod preferred;
 mod real_time;
 mod recorded;
 mod robust;
