@@ -26,6 +26,7 @@ mod imported;
 mod lab;
 mod limits;
 mod loaded;
+mod operator;
 #[path = "../support/page.rs"]
 mod page;
 mod partial;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The operator's page: each of its commands runs in a guest, and each file that it shows is one that perch
+//! takes. `systemctl` is the packages' test's, and `perch lab` the lab's.
+
+use crate::guest::{Lab, Use};
+
+/// The page's text, as it was when this test was built.
+const PAGE: &str = include_str!("../../../../docs/live/operator.md");
+
+/// What the page takes for given: a file of settings, one of the machine, a cgroup with a task, a counter
+/// of requests, and a user.
+const GIVEN: &str = "
+    mkdir -p /tmp/page /run/web && cd /tmp/page
+    echo 'waits = true' >perch.toml
+    perch machine detect >my.toml
+    echo 1 >/run/web/requests
+    [ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 -o favordynmods none /sys/fs/cgroup
+    mkdir /sys/fs/cgroup/web
+    mkfifo /tmp/never; exec 9<>/tmp/never
+    sh -c 'echo $$ >/sys/fs/cgroup/web/cgroup.procs
+        while :; do read -t 0.002 never <&9; done' >/dev/null 2>&1 &
+    ";
+
+/// The blocks of the page, without its fences.
+fn blocks() -> Vec<Vec<&'static str>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Vec<&str>> = None;
+    for line in PAGE.lines() {
+        open = match (line.starts_with("```"), open.take()) {
+            (true, None) => Some(Vec::new()),
+            (true, Some(block)) => {
+                blocks.push(block);
+                None
+            }
+            (false, Some(mut block)) => {
+                block.push(line);
+                Some(block)
+            }
+            (false, None) => None,
+        };
+    }
+    assert!(open.is_none(), "a block of the page never ends");
+    blocks
+}
+
+/// The command in a line of a block, without `sudo` and what is said of it.
+fn command(line: &str) -> Option<String> {
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let line = line.strip_prefix("sudo ").unwrap_or(line);
+    let what = line.strip_prefix("perch ")?.split(' ').next()?;
+    let known = ["run", "doctor", "record", "advise", "trial", "machine"];
+    let end = line.find("  ").unwrap_or(line.len());
+    known.contains(&what).then(|| line[..end].to_string())
+}
+
+/// The same trial in two turns of a second.
+fn brief(trial: &str) -> String {
+    let mut words = trial.split(' ');
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--for" | "--every" | "--settle" => drop(words.next()),
+            "trial" => kept.push("trial --for 2s --every 1s"),
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
+}
+
+/// Runs a command of the page as the page means it: `perch run` until it is loaded, others to their end.
+fn does(lab: &Use, command: &str) {
+    let script = if command.starts_with("perch run ") && !command.contains("--check")
+        || command == "perch run"
+    {
+        format!(
+            "cd /tmp/page; {command} >said 2>&1 & perch=$!
+            until grep -q 'Ctrl-C unloads' said || ! kill -0 $perch; do sleep 0.5; done
+            cat /sys/kernel/sched_ext/state said
+            kill $perch; wait $perch || {{ echo \"it ended with $?\"; cat said; exit 1; }}"
+        )
+    } else if command.starts_with("perch trial") {
+        format!("cd /tmp/page; {} 2>&1", brief(command))
+    } else {
+        format!("cd /tmp/page; {}", command.replace("sleep 60", "sleep 1"))
+    };
+    let text = lab.timed(command, &script);
+    if command.contains("trial") || command.contains("run --check") {
+        println!("{text}");
+    }
+    if script.contains("sched_ext/state") {
+        assert!(text.starts_with("enabled\n"), "{command}: {text}");
+    }
+    lab.is_on_its_own();
+}
+
+#[test]
+fn every_command_of_the_page_works() {
+    let blocks = blocks();
+    let commands = blocks.iter().flatten().filter_map(|line| command(line));
+    let mut commands: Vec<String> = commands.collect();
+    let lab = Lab::small("7.2");
+    lab.text(GIVEN);
+    lab.put("/etc/passwd", "www-data:x:33:33::/var/www:/bin/false\n");
+    let mut seen = std::collections::BTreeSet::new();
+    commands.retain(|command| seen.insert(command.clone()));
+    for command in &commands {
+        does(&lab, command);
+    }
+    assert!(commands.len() >= 20, "{commands:#?}");
+
+    // The files that the page shows.
+    let tables = ["[[band]]", "[[partial]]"];
+    let shown = blocks
+        .iter()
+        .filter(|block| tables.iter().any(|table| block.contains(table)));
+    let shown: Vec<String> = shown.map(|block| block.join("\n")).collect();
+    assert_eq!(shown.len(), 2);
+    for file in shown {
+        lab.put("/tmp/page/shown.toml", &file);
+        let said = lab.text("cd /tmp/page; perch run --check --config shown.toml 2>&1");
+        println!("{file}\n{said}");
+    }
+
+    // The groups of different weights, which the page has one look at in `top`.
+    let groups = blocks
+        .iter()
+        .find(|block| block.iter().any(|line| line.contains("mkdir heavy light")));
+    let mut groups = groups.expect("the page makes two groups").clone();
+    let top = groups.pop().expect("it looks at them");
+    assert!(top.starts_with("top "), "{top}");
+    lab.text(&format!(
+        "{{ {}\n}} >/dev/null 2>&1
+        until grep -q . heavy/cgroup.procs && grep -q . light/cgroup.procs; do sleep 0.05; done; echo 1 >heavy/cgroup.kill; echo 1 >light/cgroup.kill",
+        groups.join("\n")
+    ));
+    lab.is_well();
+}
