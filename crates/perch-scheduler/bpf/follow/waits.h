@@ -94,7 +94,8 @@ static inline perch_u32 wait_bucket(perch_u64 ns)
 }
 
 /* Counts a wait for the group in `slot`, of whose tasks one runs on the CPU now. */
-static inline void count_for_group(perch_u32 slot, perch_u32 cpu, perch_u32 reason, perch_u64 ns)
+static inline void count_for_group(perch_u32 slot, perch_u32 cpu, perch_u32 reason,
+				   perch_u32 bucket, perch_u64 ns)
 {
 	const struct perch_config *c = config();
 	perch_u32 llc = cpu_state(cpu)->llc;
@@ -106,7 +107,7 @@ static inline void count_for_group(perch_u32 slot, perch_u32 cpu, perch_u32 reas
 		__sync_fetch_and_add(&waits->limited_ns, ns);
 		return;
 	}
-	__sync_fetch_and_add(&waits->counts[wait_bucket(ns)], 1);
+	__sync_fetch_and_add(&waits->counts[bucket], 1);
 	__sync_fetch_and_add(&waits->sum_ns, ns);
 }
 
@@ -114,7 +115,7 @@ static __attribute__((noinline)) int end_wait(const struct task_struct *p, perch
 {
 	struct perch_wait __arena *w = own_wait(p);
 	struct perch_waits __arena *waits = &config()->waits[cpu];
-	perch_u32 reason;
+	perch_u32 reason, bucket;
 	perch_s64 ns;
 
 	if (!w)
@@ -131,10 +132,11 @@ static __attribute__((noinline)) int end_wait(const struct task_struct *p, perch
 		reason = PERCH_WAIT_MOVED;
 	if (reason >= PERCH_NR_WAITS)
 		return 0;
-	waits->counts[reason][wait_bucket(ns)]++;
+	bucket = wait_bucket(ns);
+	waits->counts[reason][bucket]++;
 	waits->sums_ns[reason] += ns;
 	if (config()->group_parts)
-		count_for_group(cpu_state(cpu)->group, cpu, reason, ns);
+		count_for_group(cpu_state(cpu)->group, cpu, reason, bucket, ns);
 	return 0;
 }
 
