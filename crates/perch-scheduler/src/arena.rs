@@ -5,6 +5,8 @@ mod array;
 mod group;
 mod overload;
 
+use std::collections::HashMap;
+
 use bytemuck::{Zeroable, bytes_of};
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
@@ -142,15 +144,18 @@ fn idle_shift(topology: &Topology) -> u32 {
     (0..=6).rev().find(share).expect("a CPU shares with itself")
 }
 
-/// True if the kernel prefers another CPU that shares the last-level cache and has the same capacity.
-fn is_outranked(topology: &Topology, cpu: usize) -> bool {
-    let Some(llc) = topology.llc(cpu) else {
-        return false;
-    };
-    topology.llc_span(llc).iter().any(|other| {
-        topology.ranking(other) > topology.ranking(cpu)
-            && topology.capacity(other) == topology.capacity(cpu)
-    })
+/// For each CPU: true if the kernel prefers another that shares the last-level cache and has the same
+/// capacity.
+fn outranked(topology: &Topology) -> Vec<bool> {
+    let peers = |cpu: usize| (topology.llc(cpu), topology.capacity(cpu));
+    let mut best = HashMap::new();
+    for cpu in 0..topology.nr_cpus() {
+        let most = best.entry(peers(cpu)).or_default();
+        *most = topology.ranking(cpu).max(*most);
+    }
+    let shares = |cpu: usize| topology.llc(cpu).is_some();
+    let is = |cpu: usize| shares(cpu) && topology.ranking(cpu) < best[&peers(cpu)];
+    (0..topology.nr_cpus()).map(is).collect()
 }
 
 /// Writes every CPU that may come online, as an idle one.
@@ -159,15 +164,16 @@ fn fill_cpus(
     cpus: &Array<Cpu>,
     topology: &Topology,
     overload: &overload::Reserved,
+    outranked: &[bool],
 ) {
-    for number in 0..topology.nr_cpus() {
+    for (number, &outranked) in outranked.iter().enumerate() {
         let mut state = idle_cpu();
         state.capacity = topology.capacity(number);
         state.node = topology.node(number) as u32;
         state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
         state.overload_home = overload.home(number);
         state.ranking = topology.ranking(number);
-        state.outranked = is_outranked(topology, number).into();
+        state.outranked = outranked.into();
         cpus.put(image, number, &state);
     }
     for number in topology.nr_cpus()..cpus.len() {
@@ -307,10 +313,11 @@ impl Plan {
         let limits = image.reserve(groups.len().div_ceil(64) * 8);
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
         let parts = topology.has_smt();
-        let ranks = (0..nr_cpus).any(|cpu| is_outranked(topology, cpu));
+        let outranked = outranked(topology);
+        let ranks = outranked.contains(&true);
         let mut image = image.bytes().to_vec();
 
-        fill_cpus(&mut image, &cpus, topology, &overload);
+        fill_cpus(&mut image, &cpus, topology, &overload, &outranked);
         fill_llcs(&mut image, &llcs, topology);
         fill_slots(&mut image, &slots, topology, occupancies, seats);
         for (number, band) in bands.iter().enumerate() {

@@ -61,6 +61,8 @@ const KINDS: [&str; 3] = ["cpu_core", "cpu_atom", "cpu_lowpower"];
 /// intel_pstate ignores it too (`CPPC_MAX_PERF`).
 const UNTOLD: i64 = 255;
 
+pub(super) const HIGHEST_PERF: &str = "acpi_cppc/highest_perf";
+
 /// CPUs of one kind.
 struct Kind {
     name: &'static str,
@@ -68,7 +70,7 @@ struct Kind {
 }
 
 /// The file and the number that it holds for a CPU, or why it cannot be used.
-type Reading = Result<(String, u64), String>;
+pub(super) type Reading = Result<(String, u64), String>;
 
 /// CPUs of a kind that have about the same level.
 struct Level {
@@ -100,9 +102,7 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Capacities, MachineErr
     let mut notes = Vec::new();
     let kinds = kinds(tree, online, &mut notes)?;
     if kinds.len() > 1 {
-        match levels(&kinds, "acpi_cppc/highest_perf", |cpu| {
-            highest_perf(tree, cpu)
-        })? {
+        match levels(&kinds, HIGHEST_PERF, |cpu| highest_perf(tree, cpu))? {
             Ok(levels) => {
                 let of = "the largest acpi_cppc/highest_perf of each kind of core";
                 let told = told(&kinds, &levels, |level| level.to_string());
@@ -186,8 +186,8 @@ fn kinds(tree: &Tree, online: &[u32], notes: &mut Vec<String>) -> Result<Vec<Kin
     Ok(kinds)
 }
 
-fn highest_perf(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
-    let file = format!("cpu/cpu{cpu}/acpi_cppc/highest_perf");
+pub(super) fn highest_perf(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
+    let file = format!("cpu/cpu{cpu}/{HIGHEST_PERF}");
     Ok(match tree.number(&file)? {
         None => Err(format!("{file} is missing")),
         Some(UNTOLD) => Err(format!(

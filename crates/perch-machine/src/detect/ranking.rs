@@ -11,6 +11,7 @@
 //!
 //! An administrator who writes 0 to `sched_itmt_enabled` switches both off.
 
+use super::capacity::{HIGHEST_PERF, Reading, highest_perf};
 use super::tree::Tree;
 use crate::draft::Group;
 use crate::error::MachineError;
@@ -29,41 +30,47 @@ const SWITCHES: [&str; 2] = [
     "sys/kernel/debug/x86/sched_itmt_enabled",
 ];
 
-const HIGHEST_PERF: &str = "acpi_cppc/highest_perf";
 const PREFCORE: &str = "cpufreq/amd_pstate_prefcore_ranking";
-
-/// What firmware writes to `highest_perf` of all CPUs on some machines that can be overclocked;
-/// intel_pstate asks the processor then.
-const UNTOLD: u64 = 255;
 
 /// Reads the rankings of the CPUs online.
 ///
 /// # Errors
-/// When a file holds something else than a number from 1 to 255.
+/// When a file holds something else than a number.
 pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Rankings, MachineError> {
     let switch = SWITCHES.iter().find_map(|file| tree.text_at(file));
     let switch = switch.map(|text| matches!(text.as_str(), "1" | "Y"));
     let amd = tree.text("cpu/amd_pstate/prefcore").as_deref() == Some("enabled");
-    let name = if amd { PREFCORE } else { HIGHEST_PERF };
-    let values = levels(tree, online, name)?;
-    let (Some(least), Some(most)) = (
-        values.iter().map(|(_, value)| *value).min(),
-        values.iter().map(|(_, value)| *value).max(),
-    ) else {
-        return Ok(Rankings::none(None));
-    };
-    if least == most {
+    let mut values = Vec::new();
+    let mut untold = None;
+    for &cpu in online {
+        let reading = match amd {
+            true => prefcore(tree, cpu)?,
+            false => highest_perf(tree, cpu)?,
+        };
+        match reading {
+            Ok((file, value)) => {
+                let (cpus, place) = (vec![cpu], tree.place(&file));
+                values.push((Group { cpus, place }, value));
+            }
+            Err(why) => untold = untold.or(Some(why)),
+        }
+    }
+    let (least, most) = values
+        .iter()
+        .fold((u64::MAX, 0), |(least, most), (_, value)| {
+            (least.min(*value), most.max(*value))
+        });
+    if least >= most {
         return Ok(Rankings::none(None));
     }
+    let name = if amd { PREFCORE } else { HIGHEST_PERF };
     let rank = format!("{name} ranks cores, from {least} to {most}");
     let why_not = match switch {
-        Some(false) => Some("sched_itmt_enabled is off, so the kernel prefers none"),
-        None if !amd => Some("no file that can be read says that the kernel prefers any"),
-        _ if !amd && most == UNTOLD => Some("255 is what firmware writes where it does not tell"),
-        _ if values.len() < online.len() => {
-            Some("some CPUs have no such rank, so none is preferred")
+        Some(false) => Some("sched_itmt_enabled is off, so the kernel prefers none".to_string()),
+        None if !amd => {
+            Some("no file that can be read says that the kernel prefers any".to_string())
         }
-        _ => None,
+        _ => untold,
     };
     Ok(match why_not {
         Some(why) => Rankings::none(Some(format!("{rank}; {why}"))),
@@ -74,22 +81,13 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Rankings, MachineError
     })
 }
 
-/// The numbers in these files, of the CPUs that have one.
-fn levels(tree: &Tree, online: &[u32], name: &str) -> Result<Vec<(Group, u64)>, MachineError> {
-    let mut values = Vec::new();
-    for &cpu in online {
-        let file = format!("cpu/cpu{cpu}/{name}");
-        let Some(value) = tree.number(&file)? else {
-            continue;
-        };
-        let value = u64::try_from(value).ok();
-        let Some(value @ 1..=255) = value else {
-            continue;
-        };
-        let (cpus, place) = (vec![cpu], tree.place(&file));
-        values.push((Group { cpus, place }, value));
-    }
-    Ok(values)
+fn prefcore(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
+    let file = format!("cpu/cpu{cpu}/{PREFCORE}");
+    Ok(match tree.number(&file)? {
+        None => Err(format!("{file} is missing")),
+        Some(rank @ 1..=255) => Ok((file, rank as u64)),
+        Some(rank) => Err(format!("{file} is {rank}, expected 1 to 255")),
+    })
 }
 
 impl Rankings {

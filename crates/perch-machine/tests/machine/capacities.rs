@@ -233,11 +233,15 @@ fn preferred_cores_rank_where_the_kernel_ranks_them() {
     }
     assert_eq!(rankings(&tree), (NONE, String::new()));
     // Nor where firmware has no levels for some, which says 255.
+    tree.write("cpu/cpu2/acpi_cppc/highest_perf", 199);
     tree.write("cpu/cpu3/acpi_cppc/highest_perf", 200);
     tree.write_at("proc/sys/kernel/sched_itmt_enabled", "1");
     let (found, note) = rankings(&tree);
     assert_eq!(found, NONE);
-    assert!(note.contains("255 is what firmware writes"), "{note}");
+    assert!(
+        note.contains("; cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware"),
+        "{note}"
+    );
 }
 
 #[test]
@@ -266,7 +270,10 @@ fn amd_ranks_its_preferred_cores_in_a_file_of_its_own() {
     tree.remove("cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking");
     let (found, note) = rankings(&tree);
     assert_eq!(found, NONE);
-    assert!(note.contains("some CPUs have no such rank"), "{note}");
+    assert!(
+        note.contains("; cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking is missing"),
+        "{note}"
+    );
     tree.write("cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking", "high");
     assert!(refusal(&tree).contains("`high` is not a number"));
 }

@@ -36,7 +36,7 @@ static inline void look_homeward(struct task_struct *p, perch_u32 cpu)
 /* In dispatch: true if the task that ran until now leaves for the LLC that its process prefers. */
 static inline bool goes_home(const struct task_struct *p, perch_u32 cpu)
 {
-	return seeks(cpu, PERCH_SEEKS_HOME) &&
+	return sought(cpu, PERCH_SEEKS_HOME) &&
 	       claim_move(cpu, way_home(p, cpu), PERCH_EV_CACHE_MOVED);
 }
 

@@ -17,10 +17,18 @@ static inline void seek_move(struct task_struct *p, perch_u32 cpu, enum perch_se
 	set_slice(p, 0);
 }
 
-/* In dispatch: true if the last tick found such a CPU for the task that ran until now. */
-static inline bool seeks(perch_u32 cpu, enum perch_seeks what)
+/*
+ * In dispatch: true if the last tick found such a CPU for the task that ran until
+ * now. It looks once: the task may go on without starting anew.
+ */
+static inline bool sought(perch_u32 cpu, enum perch_seeks what)
 {
-	return cpu_state(cpu)->seeks == what;
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (c->seeks != what)
+		return false;
+	c->seeks = PERCH_SEEKS_NOTHING;
+	return true;
 }
 
 /*

@@ -52,7 +52,7 @@ PERCH_OUTLINE perch_u32 nearest_idle_core(perch_u64 allowed_at, perch_u32 cpu)
 
 static inline void part_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
 {
-	if (p->nr_cpus_allowed == 1 || !has_place(cpu) || !seeks(cpu, PERCH_SEEKS_NOTHING) ||
+	if (p->nr_cpus_allowed == 1 || !has_place(cpu) || cpu_state(cpu)->seeks ||
 	    !has_busy_sibling(cpu) || nearest_idle_core(allowed_at(p, cpu), cpu) == PERCH_NONE)
 		return;
 	seek_move(p, cpu, PERCH_SEEKS_CORE);
@@ -60,7 +60,7 @@ static inline void part_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran
 
 static inline bool part_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
 {
-	if (!runs_on || !seeks(cpu, PERCH_SEEKS_CORE))
+	if (!runs_on || !sought(cpu, PERCH_SEEKS_CORE))
 		return runs_on;
 	return !claim_move(cpu, nearest_idle_core(allowed_at(prev, cpu), cpu), PERCH_EV_PARTED);
 }

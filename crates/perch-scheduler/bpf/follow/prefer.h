@@ -51,8 +51,10 @@ static inline void prefer_tick(struct task_struct *p, perch_u32 cpu, perch_u64 r
 {
 	struct perch_host host = {};
 
-	if (!cpu_state(cpu)->outranked || p->nr_cpus_allowed == 1 ||
-	    !seeks(cpu, PERCH_SEEKS_NOTHING) || !perch_siblings_idle(&host, cpu) ||
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (!c->outranked || c->seeks || p->nr_cpus_allowed == 1 ||
+	    !perch_siblings_idle(&host, cpu) ||
 	    preferred_idle_core(allowed_at(p, cpu), cpu) == PERCH_NONE)
 		return;
 	seek_move(p, cpu, PERCH_SEEKS_RANK);
@@ -60,7 +62,7 @@ static inline void prefer_tick(struct task_struct *p, perch_u32 cpu, perch_u64 r
 
 static inline bool prefer_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
 {
-	if (!runs_on || !seeks(cpu, PERCH_SEEKS_RANK))
+	if (!runs_on || !sought(cpu, PERCH_SEEKS_RANK))
 		return runs_on;
 	return !claim_move(cpu, preferred_idle_core(allowed_at(prev, cpu), cpu),
 			   PERCH_EV_PREFERRED);
