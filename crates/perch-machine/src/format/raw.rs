@@ -32,9 +32,7 @@ pub(super) struct RawFile {
     pub package: Vec<RawGroup>,
     pub declared: Option<RawDeclared>,
     #[serde(default)]
-    pub capacity: Vec<RawValue>,
-    #[serde(default)]
-    pub ranking: Vec<RawValue>,
+    pub capacity: Vec<RawCapacity>,
     pub numa: Option<RawNuma>,
     pub hardware: Option<RawHardware>,
 }
@@ -69,7 +67,7 @@ pub(super) struct RawDeclared {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawValue {
+pub(super) struct RawCapacity {
     pub cpus: Spanned<String>,
     pub value: Spanned<i64>,
 }

@@ -19,7 +19,6 @@
 #include "follow/move.h"
 #include "follow/offline.h"
 #include "follow/part.h"
-#include "follow/prefer.h"
 #include "follow/steer.h"
 #include "follow/util.h"
 #include "follow/waits.h"

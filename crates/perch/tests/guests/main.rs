@@ -31,7 +31,6 @@ mod operator;
 mod page;
 mod partial;
 mod placement;
-mod preferred;
 mod real_time;
 mod recorded;
 mod robust;
