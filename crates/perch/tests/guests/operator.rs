@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("../../../../docs/live/operator.md");
 /// What the page takes for given: a file of settings, one of the machine, a cgroup with a task, a counter
 /// of requests, and a user.
 const GIVEN: &str = "
-    mkdir -p /tmp/page /run/web && cd /tmp/page
+    mkdir -p /run/web
     echo 'waits = true' >perch.toml
     perch machine detect >my.toml
     echo 1 >/run/web/requests
@@ -23,24 +23,12 @@ const GIVEN: &str = "
 
 /// The blocks of the page, without its fences.
 fn blocks() -> Vec<Vec<&'static str>> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Vec<&str>> = None;
-    for line in PAGE.lines() {
-        open = match (line.starts_with("```"), open.take()) {
-            (true, None) => Some(Vec::new()),
-            (true, Some(block)) => {
-                blocks.push(block);
-                None
-            }
-            (false, Some(mut block)) => {
-                block.push(line);
-                Some(block)
-            }
-            (false, None) => None,
-        };
-    }
-    assert!(open.is_none(), "a block of the page never ends");
-    blocks
+    let pieces: Vec<&str> = PAGE.split("\n```").collect();
+    assert!(pieces.len() % 2 == 1, "a block of the page never ends");
+    let inside = pieces.iter().skip(1).step_by(2);
+    inside
+        .map(|block| block.lines().skip(1).collect())
+        .collect()
 }
 
 /// The command in a line of a block, without `sudo` and what is said of it.
@@ -69,27 +57,16 @@ fn brief(trial: &str) -> String {
 
 /// Runs a command of the page as the page means it: `perch run` until it is loaded, others to their end.
 fn does(lab: &Use, command: &str) {
-    let script = if command.starts_with("perch run ") && !command.contains("--check")
-        || command == "perch run"
-    {
-        format!(
-            "cd /tmp/page; {command} >said 2>&1 & perch=$!
-            until grep -q 'Ctrl-C unloads' said || ! kill -0 $perch; do sleep 0.5; done
-            cat /sys/kernel/sched_ext/state said
-            kill $perch; wait $perch || {{ echo \"it ended with $?\"; cat said; exit 1; }}"
-        )
-    } else if command.starts_with("perch trial") {
-        format!("cd /tmp/page; {} 2>&1", brief(command))
-    } else {
-        format!("cd /tmp/page; {}", command.replace("sleep 60", "sleep 1"))
+    let said = match command.strip_prefix("perch run") {
+        Some(arguments) if !arguments.contains("--check") => {
+            let perch = lab.load(arguments);
+            assert!(lab.scheduler().starts_with("perch"), "{command}");
+            perch.unload()
+        }
+        _ if command.starts_with("perch trial") => lab.text(&brief(command)),
+        _ => lab.text(&command.replace("sleep 60", "sleep 1")),
     };
-    let text = lab.timed(command, &script);
-    if command.contains("trial") || command.contains("run --check") {
-        println!("{text}");
-    }
-    if script.contains("sched_ext/state") {
-        assert!(text.starts_with("enabled\n"), "{command}: {text}");
-    }
+    println!("{command}:\n{said}");
     lab.is_on_its_own();
 }
 
@@ -116,8 +93,8 @@ fn every_command_of_the_page_works() {
     let shown: Vec<String> = shown.map(|block| block.join("\n")).collect();
     assert_eq!(shown.len(), 2);
     for file in shown {
-        lab.put("/tmp/page/shown.toml", &file);
-        let said = lab.text("cd /tmp/page; perch run --check --config shown.toml 2>&1");
+        lab.put("/shown.toml", &file);
+        let said = lab.text("perch run --check --config /shown.toml 2>&1");
         println!("{file}\n{said}");
     }
 
@@ -128,10 +105,12 @@ fn every_command_of_the_page_works() {
     let mut groups = groups.expect("the page makes two groups").clone();
     let top = groups.pop().expect("it looks at them");
     assert!(top.starts_with("top "), "{top}");
-    lab.text(&format!(
-        "{{ {}\n}} >/dev/null 2>&1
-        until grep -q . heavy/cgroup.procs && grep -q . light/cgroup.procs; do sleep 0.05; done; echo 1 >heavy/cgroup.kill; echo 1 >light/cgroup.kill",
-        groups.join("\n")
-    ));
+    lab.text(&format!("{{ {}\n}} >/dev/null 2>&1", groups.join("\n")));
+    lab.until("each group has its task", || {
+        let are_there =
+            "cd /sys/fs/cgroup && grep -q . heavy/cgroup.procs && grep -q . light/cgroup.procs";
+        lab.run(are_there).success()
+    });
+    lab.text("cd /sys/fs/cgroup; for group in heavy light; do echo 1 >$group/cgroup.kill; done");
     lab.is_well();
 }
