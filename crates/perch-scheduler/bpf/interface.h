@@ -136,6 +136,11 @@ struct perch_cpu {
 	perch_u32 swept;      /* how often a group had reached its limit when its queue was swept */
 	perch_u32 sched_idle; /* the running task counts as SCHED_IDLE */
 	perch_s64 granted_ns; /* time that the running task's groups granted and it has not used */
+	/* At the last tick at which tasks waited: the weights of its tasks, the running one among them. */
+	perch_u64 weights;
+	perch_u32 weighed;  /* how many tasks these are; 0: none waited yet */
+	perch_u32 lightest; /* the smallest weight of those that waited */
+	perch_u64 load; /* the weight that competes for it, at the last turn of the timer; 0: it idles */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };

@@ -499,6 +499,10 @@ pub(crate) fn idle_cpu() -> Cpu {
         swept: 0,
         sched_idle: 0,
         granted_ns: 0,
+        weights: 0,
+        weighed: 0,
+        lightest: 0,
+        load: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }

@@ -126,6 +126,7 @@ static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 		set_slice(p, 0);
 	if (!waiting)
 		return;
+	weigh_queue(cpu);
 	share = slice_for(nr_running(cpu));
 	if (p->scx.slice > share)
 		set_slice(p, share);

@@ -7,6 +7,7 @@
 #define PERCH_STEAL_H
 
 #include "base/affinity.h"
+#include "base/level.h"
 #include "base/queue.h"
 
 /*
@@ -149,11 +150,13 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 
 /*
  * Takes over the first task of the queue that may run here and suits the
- * follower `who` (PERCH_NONE: no follower is asked). The task keeps its lag.
+ * follower `who`; PERCH_NONE: one that gains by it, for an idle CPU any. The task
+ * keeps its lag.
  */
 static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, perch_u32 who)
 {
-	perch_u64 ahead = cpu_state(cpu)->clock - cpu_state(from)->clock;
+	const struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u64 ahead = c->clock - cpu_state(from)->clock;
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 	bool found = false;
@@ -161,7 +164,9 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, pe
 	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
 			if (!may_run(p, cpu) || !follow_suits(p, cpu, from, who) ||
-			    (who == PERCH_NOT_SCHED_IDLE && is_sched_idle(p)))
+			    (who == PERCH_NOT_SCHED_IDLE && is_sched_idle(p)) ||
+			    (who == PERCH_NONE && c->curr_weight &&
+			     !gains(p->scx.weight, c, cpu_state(from))))
 				continue;
 			mark_waiting(cpu);
 			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);

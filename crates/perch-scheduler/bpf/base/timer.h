@@ -9,6 +9,7 @@
 
 #include "base/affinity.h"
 #include "base/hotplug.h"
+#include "base/level.h"
 #include "base/queue.h"
 #include "base/spread.h"
 
@@ -42,10 +43,12 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
 	if (rq && !rq->online) {
 		c->queued = PERCH_LONGEST;
+		c->load = 100 * PERCH_LONGEST;
 		stay_offline(cpu);
 		return 1;
 	}
 	c->queued = follow_turn_cpu(c, nr);
+	note_queue_load(c, cpu, nr);
 	if (c->stuck)
 		c->stuck--;
 	/*
@@ -95,104 +98,6 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 	if (used > 1024)
 		used = 1024;
 	llc->nr_idle_scan = (1024 - used) * weight / 1024;
-}
-
-/*
- * True if one more task would be better off on the one CPU than on the other,
- * by the tasks there and their capacities: an idle CPU comes before a busy one,
- * then the CPU with more capacity for each task, the new one included.
- */
-static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
-			   perch_u32 capacity_than)
-{
-	if (!nr != !nr_than)
-		return !nr;
-	return (nr + 1) * capacity_than < (nr_than + 1) * capacity;
-}
-
-/* A CPU's queue, as level_queues() compares it. */
-struct queue {
-	perch_u32 nr, cpu, capacity;
-};
-
-/* The shortest and the longest of some CPUs' queues, by the CPUs' capacities. */
-struct queues {
-	/* ~0 tasks: there is no CPU */
-	struct queue shortest;
-	/* Of those from which another CPU may take a task; 0 tasks: there is none */
-	struct queue longest;
-};
-
-/*
- * Finds them among the CPUs of a set that run only tasks of SCHED_IDLE, or among all others. True: the
- * set has CPUs of the other sort.
- */
-static inline bool find_ends(struct queues *q, perch_u32 set, bool sched_idle)
-{
-	perch_u32 first = perch_host_set_first(0, set), k;
-	perch_u64 left = 0;
-
-	q->shortest = (struct queue){.nr = ~0u, .capacity = 1024};
-	q->longest = (struct queue){.capacity = 1024};
-	for (k = another_zero(); k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
-		perch_u64 m = perch_host_set_word(0, set, first + k);
-		perch_u64 marked = m & config()->sched_idle[first + k];
-
-		left |= sched_idle ? m & ~marked : marked;
-		m = sched_idle ? marked : m & ~marked;
-		while (m && PERCH_MORE) {
-			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
-			perch_u32 nr = cpu_state(cpu)->queued;
-			perch_u32 capacity = cpu_state(cpu)->capacity;
-
-			m &= m - 1;
-			if (q->shortest.nr == ~0u ||
-			    roomier(nr, capacity, q->shortest.nr, q->shortest.capacity))
-				q->shortest = (struct queue){nr, cpu, capacity};
-			if (nr * q->longest.capacity > q->longest.nr * capacity &&
-			    is_waiting(cpu) && !cpu_state(cpu)->stuck)
-				q->longest = (struct queue){nr, cpu, capacity};
-		}
-	}
-	return left;
-}
-
-/*
- * Tells the CPU of a set's shortest queue to pull from the longest if the task
- * that comes over would have more of a CPU there; between equal CPUs that needs a
- * difference of two tasks. An idle CPU takes a waiting task whatever its own
- * capacity, or two hogs would share a big CPU beside it.
- *
- * Where no CPU is idle, one that runs only tasks of SCHED_IDLE takes what waits behind
- * other tasks. Only when nothing does are the queues of such CPUs levelled, among
- * themselves.
- */
-static inline void level_queues(perch_u32 set)
-{
-	struct queues q, yielding;
-
-	if (find_ends(&q, set, false)) {
-		find_ends(&yielding, set, true);
-		if (q.shortest.nr && q.longest.nr > 1 && yielding.shortest.nr != ~0u) {
-			cpu_state(yielding.shortest.cpu)->pull_from = q.longest.cpu;
-			scx_bpf_kick_cpu(yielding.shortest.cpu, SCX_KICK_PREEMPT);
-			return;
-		}
-		if (q.longest.nr < 2) {
-			q.longest = yielding.longest;
-			if (q.shortest.nr)
-				q.shortest = yielding.shortest;
-		}
-	}
-	if (q.shortest.nr ?
-		    q.longest.nr * q.shortest.capacity <= (q.shortest.nr + 1) * q.longest.capacity :
-		    q.longest.nr < 2)
-		return;
-	cpu_state(q.shortest.cpu)->pull_from = q.longest.cpu;
-	if (!q.shortest.nr) {
-		scx_bpf_kick_cpu(q.shortest.cpu, SCX_KICK_IDLE);
-		count(q.shortest.cpu, PERCH_EV_KICKED);
-	}
 }
 
 static __attribute__((noinline)) void update_llcs(bool some_idle)

@@ -118,12 +118,16 @@ pub struct perch_cpu {
     pub swept: u32,
     pub sched_idle: u32,
     pub granted_ns: i64,
+    pub weights: u64,
+    pub weighed: u32,
+    pub lightest: u32,
+    pub load: u64,
     pub events: [u64; 60usize],
     pub reasons: [u64; 64usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1240usize];
+    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1264usize];
     ["Alignment of perch_cpu"][::std::mem::align_of::<perch_cpu>() - 8usize];
     [
         "Offset of field: perch_cpu::clock",
@@ -267,11 +271,23 @@ const _: () = {
         "Offset of field: perch_cpu::granted_ns",
     ][::std::mem::offset_of!(perch_cpu, granted_ns) - 240usize];
     [
+        "Offset of field: perch_cpu::weights",
+    ][::std::mem::offset_of!(perch_cpu, weights) - 248usize];
+    [
+        "Offset of field: perch_cpu::weighed",
+    ][::std::mem::offset_of!(perch_cpu, weighed) - 256usize];
+    [
+        "Offset of field: perch_cpu::lightest",
+    ][::std::mem::offset_of!(perch_cpu, lightest) - 260usize];
+    [
+        "Offset of field: perch_cpu::load",
+    ][::std::mem::offset_of!(perch_cpu, load) - 264usize];
+    [
         "Offset of field: perch_cpu::events",
-    ][::std::mem::offset_of!(perch_cpu, events) - 248usize];
+    ][::std::mem::offset_of!(perch_cpu, events) - 272usize];
     [
         "Offset of field: perch_cpu::reasons",
-    ][::std::mem::offset_of!(perch_cpu, reasons) - 728usize];
+    ][::std::mem::offset_of!(perch_cpu, reasons) - 752usize];
 };
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;

@@ -82,3 +82,14 @@ fn twice_as_many_tasks_as_cpus_get_half_a_cpu_each() {
     Hogs::start(&lab, &hog(0, "f").repeat(8)).have(&[1.0 / 8.0; 8], 0.1);
     perch.unload();
 }
+
+/// Two tasks of nice 19 that never sleep have hardly any of a CPU. Queues that were as long as others
+/// by such tasks would leave a hog nearly alone, and three others on one CPU.
+#[test]
+fn a_task_of_nice_19_does_not_stand_for_a_hog() {
+    let lab = Lab::small("7.2");
+    let perch = lab.load("");
+    lab.text(&hog(19, "f").repeat(2));
+    Hogs::start(&lab, &hog(0, "f").repeat(8)).have(&[1.0 / 8.0; 8], 0.1);
+    perch.unload();
+}
