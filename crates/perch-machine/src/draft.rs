@@ -30,9 +30,32 @@ pub(crate) struct Draft {
     pub nodes: Vec<Group>,
     pub packages: Vec<Group>,
     pub capacities: Vec<(Group, u64)>,
+    pub rankings: Vec<(Group, u64)>,
     pub distance: Option<(Vec<Vec<u32>>, Place)>,
     pub hardware: Hardware,
 }
+
+/// What a number that a CPU may have is called, and its range, which begins with 1.
+pub struct Value {
+    pub word: &'static str,
+    pub plural: &'static str,
+    most: u32,
+    pub expected: &'static str,
+}
+
+pub const CAPACITY: Value = Value {
+    word: "capacity",
+    plural: "capacities",
+    most: 1024,
+    expected: "expected 1 to 1024, where 1024 is the most capable CPU",
+};
+
+pub const RANKING: Value = Value {
+    word: "ranking",
+    plural: "rankings",
+    most: 255,
+    expected: "expected 1 to 255, where the kernel prefers the higher",
+};
 
 /// One level, after the check that every CPU is in at most one group of it.
 struct Level<'a> {
@@ -56,6 +79,7 @@ impl Draft {
             nodes: Vec::new(),
             packages: Vec::new(),
             capacities: Vec::new(),
+            rankings: Vec::new(),
             distance: None,
             hardware: Hardware::default(),
         }
@@ -72,7 +96,8 @@ impl Draft {
             &mut self.packages,
         ];
         let groups = levels.into_iter().flatten();
-        let groups = groups.chain(self.capacities.iter_mut().map(|(group, _)| group));
+        let values = self.capacities.iter_mut().chain(&mut self.rankings);
+        let groups = groups.chain(values.map(|(group, _)| group));
         for cpu in groups.flat_map(|group| &mut group.cpus) {
             if let Ok(place) = numbers.binary_search(cpu) {
                 *cpu = place as u32;
@@ -118,6 +143,7 @@ impl Draft {
         self.nodes_and_packages(&nodes, &package_of)?;
 
         let capacity = self.capacities(count)?;
+        let ranking = self.values(&RANKING, &self.rankings, count)?;
         let node_distance = self.distances(&node_of)?;
         let order = Order::new;
         let (mut core, mut cluster, mut llc) = (order(), order(), order());
@@ -131,6 +157,7 @@ impl Draft {
                 node: node_of[cpu],
                 package: package.index(package_of[cpu]),
                 capacity: capacity[cpu],
+                ranking: ranking[cpu].unwrap_or(0),
             })
             .collect();
         Ok(Machine {
@@ -344,39 +371,48 @@ impl Draft {
         })
     }
 
-    fn capacities(&self, count: usize) -> Result<Vec<u32>, MachineError> {
-        let mut capacity: Vec<Option<u32>> = vec![None; count];
-        for (group, value) in &self.capacities {
+    /// Returns the value of each CPU that has one.
+    fn values(
+        &self,
+        what: &Value,
+        given: &[(Group, u64)],
+        count: usize,
+    ) -> Result<Vec<Option<u32>>, MachineError> {
+        let mut values: Vec<Option<u32>> = vec![None; count];
+        for (group, value) in given {
             let problem = |reason: String, expected: &str| {
                 group.place.problem(&self.origin, reason, expected)
             };
             let value = match u32::try_from(*value) {
-                Ok(value @ 1..=1024) => value,
+                Ok(value) if (1..=what.most).contains(&value) => value,
                 _ => {
-                    return Err(problem(
-                        format!("capacity {value} is out of range"),
-                        "expected 1 to 1024, where 1024 is the most capable CPU",
-                    ));
+                    let reason = format!("{} {value} is out of range", what.word);
+                    return Err(problem(reason, what.expected));
                 }
             };
             for &cpu in &group.cpus {
-                match capacity.get_mut(cpu as usize) {
+                match values.get_mut(cpu as usize) {
                     None => {
                         return Err(problem(
-                            format!("a capacity for CPU {cpu}, which does not exist"),
+                            format!("a {} for CPU {cpu}, which does not exist", what.word),
                             &format!("expected a CPU from 0 to {}", count - 1),
                         ));
                     }
                     Some(Some(_)) => {
                         return Err(problem(
-                            format!("CPU {cpu} has two capacities"),
-                            "expected each CPU in one `[[capacity]]`",
+                            format!("CPU {cpu} has two {}", what.plural),
+                            &format!("expected each CPU in one `[[{}]]`", what.word),
                         ));
                     }
                     Some(slot) => *slot = Some(value),
                 }
             }
         }
+        Ok(values)
+    }
+
+    fn capacities(&self, count: usize) -> Result<Vec<u32>, MachineError> {
+        let capacity = self.values(&CAPACITY, &self.capacities, count)?;
         let capacity: Vec<u32> = capacity.into_iter().map(|c| c.unwrap_or(1024)).collect();
         if !capacity.contains(&1024) {
             let place = self.capacities.first().map(|(group, _)| &group.place);

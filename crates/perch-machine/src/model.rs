@@ -36,6 +36,9 @@ pub struct Cpu {
     pub package: u32,
     /// Capacity at the highest frequency, 1 to 1024; the most capable CPU has 1024.
     pub capacity: u32,
+    /// How the kernel ranks it among preferred cores of the same capacity, 1 to 255: the higher, the
+    /// sooner. 0: not at all.
+    pub ranking: u32,
 }
 
 /// The distance between two CPUs, by the nearest thing that they share.
@@ -174,6 +177,15 @@ impl Machine {
     /// Returns true where CPUs differ in capacity.
     pub fn is_asymmetric(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.capacity != 1024)
+    }
+
+    /// Returns true where the kernel prefers some CPU to another that shares its last-level cache.
+    pub fn has_preferred_cores(&self) -> bool {
+        let mut seen = vec![None; self.declared_llcs()];
+        self.cpus.iter().any(|cpu| {
+            let first = seen[cpu.declared_llc as usize].get_or_insert(cpu.ranking);
+            *first != cpu.ranking
+        })
     }
 
     /// Returns true where the scheduler sees other last-level caches than the hardware has.

@@ -79,6 +79,7 @@ enum perch_event {
 	PERCH_EV_LIMIT_REACHED, /* times that a group had used up its time */
 	PERCH_EV_LIMIT_HELD,	/* tasks that waited for such a group's next period */
 	PERCH_EV_LIMIT_PASSED,	/* of those, tasks that ran nevertheless, having waited so long */
+	PERCH_EV_PREFERRED,	/* running tasks sent to an idle core that ranks higher */
 	PERCH_NR_EVENTS,
 };
 
@@ -109,7 +110,7 @@ struct perch_cpu {
 	perch_u32 llc;	      /* its number, PERCH_NONE without one */
 	perch_u32 process;    /* slot of the running thread's process plus 1; 0: it has none */
 	perch_u32 refused;    /* pulls in a row that left its tasks in the LLC that they prefer */
-	perch_u32 homeward;   /* the running task has an idle CPU in the LLC that it prefers */
+	perch_u32 seeks;      /* enum perch_seeks */
 	perch_u32 band_coming; /* priorities on their way to its queue, as look_at_queue() returns them */
 	perch_u32 band_look_at; /* when it looks next for tasks that wait too long, in 2^20 ns */
 	/* For the real-time band, on a cache line of their own. Priorities are 1 to 99; 0: none. */
@@ -126,9 +127,9 @@ struct perch_cpu {
 	perch_u64 band_arrivals; /* tasks that were queued behind all others of their priority */
 	perch_u64 band_returns;	 /* tasks that were queued before all others of their priority */
 	perch_u32 group;	 /* slot of the running task's group; 0: the root group */
-	perch_u32 impatient; /* the timer asks this CPU to look for a task that waits too long */
-	perch_u32 parts;     /* enum perch_parts */
-	perch_u32 behind;    /* a task waits for the running one to sleep (base/behind.h) */
+	perch_u32 impatient;  /* the timer asks this CPU to look for a task that waits too long */
+	perch_u32 move_event; /* enum perch_event, counted when the task goes to move_to */
+	perch_u32 behind;     /* a task waits for the running one to sleep (base/behind.h) */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
 	perch_u64 turn_start; /* the running task's se.sum_exec_runtime when it was picked */
 	perch_u32 held;	      /* runnable tasks of its run queue that cpu.max holds back */
@@ -141,6 +142,8 @@ struct perch_cpu {
 	perch_u32 weighed;  /* how many tasks these are; 0: none waited yet */
 	perch_u32 lightest; /* the smallest weight of those that waited */
 	perch_u64 load; /* the weight that competes for it, at the last turn of the timer; 0: it idles */
+	perch_u32 ranking;   /* among preferred cores: the higher, the sooner */
+	perch_u32 outranked; /* a CPU of its LLC ranks higher and has the same capacity */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };
@@ -152,11 +155,12 @@ enum perch_limited {
 	PERCH_PASSES, /* and the task runs nevertheless, until the next tick */
 };
 
-/* Whether the running task leaves its core, where a sibling is busy, for an idle one. */
-enum perch_parts {
-	PERCH_TOGETHER = 0,
-	PERCH_PARTS,  /* at the next dispatch, if the idle core is still there */
-	PERCH_PARTED, /* a CPU of that core is claimed */
+/* What the next dispatch looks for, as its tick found one: an idle CPU for the running task. */
+enum perch_seeks {
+	PERCH_SEEKS_NOTHING = 0,
+	PERCH_SEEKS_HOME, /* in the LLC that the task's process prefers */
+	PERCH_SEEKS_CORE, /* of an idle core, as a sibling is busy */
+	PERCH_SEEKS_RANK, /* of an idle core that ranks higher */
 };
 
 /* A CPU is overloaded while a band task waits on it that may run elsewhere. */
@@ -348,7 +352,7 @@ struct perch_config {
 	perch_u8 utils;	     /* utilisation is followed, and running tasks may be moved */
 	struct perch_slot PERCH_AS *slots;
 	perch_u32 nr_slots; /* 0 while cache is off */
-	/* `capacities`, `utils`, `cache` or `parts`: one question in place of several (followers.def). */
+	/* `capacities`, `utils`, `cache`, `parts` or `ranks`: one question in place of several (followers.def). */
 	perch_u32 follows;
 	/* The real-time band. Without rules there is no band. */
 	struct perch_band PERCH_AS *bands;
@@ -362,8 +366,9 @@ struct perch_config {
 	struct perch_group_slot PERCH_AS *groups;
 	perch_u64 PERCH_AS *limits; /* a bit for each slot, by words of 64: cpu.max limits it */
 	perch_u32 nr_groups;
-	perch_u32 credits;    /* mechanism steer is on, and a wakee in an empty queue is credited */
-	perch_u32 parts;      /* cores have threads, and busy siblings are parted */
+	perch_u32 credits; /* mechanism steer is on, and a wakee in an empty queue is credited */
+	perch_u16 parts;   /* cores have threads, and busy siblings are parted */
+	perch_u16 ranks;   /* the kernel prefers cores to others of their LLC, and tasks go there */
 	perch_u32 idle_shift; /* 0 to 6 */
 	/* How long tasks wait. Unless it is counted, there is no memory for it. */
 	struct perch_wait PERCH_AS *task_waits; /* as many as memories */

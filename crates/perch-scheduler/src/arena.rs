@@ -5,6 +5,8 @@ mod array;
 mod group;
 mod overload;
 
+use std::collections::HashMap;
+
 use bytemuck::{Zeroable, bytes_of};
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
@@ -142,19 +144,36 @@ fn idle_shift(topology: &Topology) -> u32 {
     (0..=6).rev().find(share).expect("a CPU shares with itself")
 }
 
+/// For each CPU: true if the kernel prefers another that shares the last-level cache and has the same
+/// capacity.
+fn outranked(topology: &Topology) -> Vec<bool> {
+    let peers = |cpu: usize| (topology.llc(cpu), topology.capacity(cpu));
+    let mut best = HashMap::new();
+    for cpu in 0..topology.nr_cpus() {
+        let most = best.entry(peers(cpu)).or_default();
+        *most = topology.ranking(cpu).max(*most);
+    }
+    let shares = |cpu: usize| topology.llc(cpu).is_some();
+    let is = |cpu: usize| shares(cpu) && topology.ranking(cpu) < best[&peers(cpu)];
+    (0..topology.nr_cpus()).map(is).collect()
+}
+
 /// Writes every CPU that may come online, as an idle one.
 fn fill_cpus(
     image: &mut [u8],
     cpus: &Array<Cpu>,
     topology: &Topology,
     overload: &overload::Reserved,
+    outranked: &[bool],
 ) {
-    for number in 0..topology.nr_cpus() {
+    for (number, &outranked) in outranked.iter().enumerate() {
         let mut state = idle_cpu();
         state.capacity = topology.capacity(number);
         state.node = topology.node(number) as u32;
         state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
         state.overload_home = overload.home(number);
+        state.ranking = topology.ranking(number);
+        state.outranked = outranked.into();
         cpus.put(image, number, &state);
     }
     for number in topology.nr_cpus()..cpus.len() {
@@ -294,9 +313,11 @@ impl Plan {
         let limits = image.reserve(groups.len().div_ceil(64) * 8);
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
         let parts = topology.has_smt();
+        let outranked = outranked(topology);
+        let ranks = outranked.contains(&true);
         let mut image = image.bytes().to_vec();
 
-        fill_cpus(&mut image, &cpus, topology, &overload);
+        fill_cpus(&mut image, &cpus, topology, &overload, &outranked);
         fill_llcs(&mut image, &llcs, topology);
         fill_slots(&mut image, &slots, topology, occupancies, seats);
         for (number, band) in bands.iter().enumerate() {
@@ -334,7 +355,8 @@ impl Plan {
             utils: (modes.capacity != Mode::Off || modes.cache == Mode::Upstream).into(),
             slots: slots.at(),
             nr_slots: nr_slots as u32,
-            follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off || parts).into(),
+            follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off || parts || ranks)
+                .into(),
             bands: rules.at(),
             overload: overload.header(),
             overloaded: overload.marks(),
@@ -347,6 +369,7 @@ impl Plan {
             nr_groups: groups.len() as u32,
             credits: (steers && groups.len() > 0).into(),
             parts: parts.into(),
+            ranks: ranks.into(),
             idle_shift,
             task_waits: task_waits.at(),
             waits: waits.at(),
@@ -399,7 +422,8 @@ impl Plan {
         // A task that leaves for a CPU that suits it better, or whose group has used up its cpu.max,
         // comes to enqueue though it is alone.
         let config = &self.config;
-        let last = config.utils != 0 || config.parts != 0 || config.nr_groups > 0;
+        let moves = [config.utils.into(), config.parts, config.ranks];
+        let last = moves.iter().any(|&on| on != 0) || config.nr_groups > 0;
         let flags = [(last, OPS_ENQ_LAST), (self.partial, OPS_SWITCH_PARTIAL)];
         let set = flags.into_iter().filter(|(set, _)| *set);
         set.fold(OPS_ALLOW_QUEUED_WAKEUP, |all, (_, flag)| all | flag)
@@ -473,7 +497,7 @@ pub(crate) fn idle_cpu() -> Cpu {
         llc: NONE,
         process: 0,
         refused: 0,
-        homeward: 0,
+        seeks: 0,
         band_coming: 0,
         band_look_at: 0,
         band_prio: 0,
@@ -490,7 +514,7 @@ pub(crate) fn idle_cpu() -> Cpu {
         band_returns: 0,
         group: 0,
         impatient: 0,
-        parts: 0,
+        move_event: 0,
         behind: 0,
         jumped: 0,
         turn_start: 0,
@@ -503,6 +527,8 @@ pub(crate) fn idle_cpu() -> Cpu {
         weighed: 0,
         lightest: 0,
         load: 0,
+        ranking: 0,
+        outranked: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }
@@ -541,6 +567,27 @@ mod tests {
         assert_eq!(plan.config().len(), size_of::<Config>());
         let all = plan.flags();
         assert_eq!(plan.partial(true).flags(), all | OPS_SWITCH_PARTIAL);
+    }
+
+    #[test]
+    fn a_cpu_knows_whether_another_of_its_cache_ranks_higher() {
+        let text = "name = 'ranked'\n[topology]\nllcs_per_node = 2\ncores_per_llc = 3\n\
+                    [[ranking]]\ncpus = '1,3-5'\nvalue = 200\n\
+                    [[ranking]]\ncpus = '0'\nvalue = 180\n\
+                    [[capacity]]\ncpus = '2'\nvalue = 512\n";
+        let machine = Machine::from_toml_str(text, "ranked").unwrap();
+        let topology = Topology::new(&machine);
+        let modes = Modes::default();
+        let plan = Plan::new(&machine, &topology, 8, modes, &Tuning::default(), &[]);
+        let outranked = |cpu: usize| {
+            let at = plan.places().cpus + cpu * size_of::<Cpu>();
+            plan.image()[at + std::mem::offset_of!(Cpu, outranked)]
+        };
+        // CPU 2 has another capacity, and CPUs 3 to 5 of the other cache are equals.
+        let all: Vec<u8> = (0..8).map(outranked).collect();
+        assert_eq!(all, [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((plan.config.ranks, plan.config.follows), (1, 1));
+        assert_eq!(plan.flags(), OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Site {
     pub capacity_source: CapacitySource,
     /// What to know of that source, as in [`Host::capacity_notes`].
     pub capacity_notes: Vec<String>,
+    /// As [`Host::ranking_note`].
+    pub ranking_note: Option<String>,
 }
 
 /// The reason why perch has no picture of a machine.
@@ -60,9 +62,13 @@ impl Site {
     pub fn look(root: &Path, described: Option<&Machine>) -> Result<Site, SiteError> {
         let mut host = Host::detect(root)?;
         let capacity_notes = std::mem::take(&mut host.capacity_notes);
-        let (capacity_source, capacity_notes) = match described {
-            None => (host.capacity_source, capacity_notes),
-            Some(_) => (CapacitySource::Described, Vec::new()),
+        let (capacity_source, capacity_notes, ranking_note) = match described {
+            None => (
+                host.capacity_source,
+                capacity_notes,
+                host.ranking_note.take(),
+            ),
+            Some(_) => (CapacitySource::Described, Vec::new(), None),
         };
         let isolated = isolated(&Tree::new(root), &host.numbers);
         let whole = match described {
@@ -96,6 +102,7 @@ impl Site {
             isolated,
             capacity_source,
             capacity_notes,
+            ranking_note,
         })
     }
 

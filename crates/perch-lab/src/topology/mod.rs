@@ -325,9 +325,13 @@ fn found(machine: &Machine, numbers: &[u32], left_out: &mut Vec<String>) -> Mach
                 node: node.index(cpu.node),
                 package: package.index(cpu.package),
                 capacity: cpu.capacity,
+                ranking: 0,
             }
         })
         .collect();
+    if numbers.iter().any(|number| old(number).ranking != 0) {
+        left_out.push("the ranking of preferred cores: a guest's kernel prefers none".to_string());
+    }
     let had = numbers.iter().any(|number| old(number).cluster.is_some());
     if had && cluster_of.iter().all(Option::is_none) {
         left_out.push(

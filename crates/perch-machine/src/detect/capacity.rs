@@ -15,7 +15,7 @@
 //! processor of 12 alike cores shows 166 to 216 (docs/machines.md), and amd-pstate.rst calls this
 //! ranking a number without a unit. So the kinds come from the folders in which perf describes the
 //! counters of an Intel hybrid (`sys/devices/cpu_core`, `cpu_atom` and `cpu_lowpower`), and the
-//! preferred cores of a kind have the capacity of the others.
+//! preferred cores of a kind have the capacity of the others ([`super::ranking`] reads which they are).
 
 use super::hardware;
 use super::tree::Tree;
@@ -61,6 +61,8 @@ const KINDS: [&str; 3] = ["cpu_core", "cpu_atom", "cpu_lowpower"];
 /// intel_pstate ignores it too (`CPPC_MAX_PERF`).
 const UNTOLD: i64 = 255;
 
+pub(super) const HIGHEST_PERF: &str = "acpi_cppc/highest_perf";
+
 /// CPUs of one kind.
 struct Kind {
     name: &'static str,
@@ -68,7 +70,7 @@ struct Kind {
 }
 
 /// The file and the number that it holds for a CPU, or why it cannot be used.
-type Reading = Result<(String, u64), String>;
+pub(super) type Reading = Result<(String, u64), String>;
 
 /// CPUs of a kind that have about the same level.
 struct Level {
@@ -100,9 +102,7 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Capacities, MachineErr
     let mut notes = Vec::new();
     let kinds = kinds(tree, online, &mut notes)?;
     if kinds.len() > 1 {
-        match levels(&kinds, "acpi_cppc/highest_perf", |cpu| {
-            highest_perf(tree, cpu)
-        })? {
+        match levels(&kinds, HIGHEST_PERF, |cpu| highest_perf(tree, cpu))? {
             Ok(levels) => {
                 let of = "the largest acpi_cppc/highest_perf of each kind of core";
                 let told = told(&kinds, &levels, |level| level.to_string());
@@ -123,8 +123,6 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Capacities, MachineErr
             }
             Err(why) => notes.push(why),
         }
-    } else if own.is_empty() {
-        notes.extend(ranking(tree, online)?);
     }
     Ok(Capacities {
         values: own,
@@ -188,8 +186,8 @@ fn kinds(tree: &Tree, online: &[u32], notes: &mut Vec<String>) -> Result<Vec<Kin
     Ok(kinds)
 }
 
-fn highest_perf(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
-    let file = format!("cpu/cpu{cpu}/acpi_cppc/highest_perf");
+pub(super) fn highest_perf(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
+    let file = format!("cpu/cpu{cpu}/{HIGHEST_PERF}");
     Ok(match tree.number(&file)? {
         None => Err(format!("{file} is missing")),
         Some(UNTOLD) => Err(format!(
@@ -295,19 +293,4 @@ fn inferred(
         source,
         notes,
     }
-}
-
-/// A note where alike CPUs are ranked as preferred cores.
-fn ranking(tree: &Tree, online: &[u32]) -> Result<Option<String>, MachineError> {
-    let mut levels = Vec::new();
-    for &cpu in online {
-        levels.extend(tree.number(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"))?);
-    }
-    let (least, most) = (levels.iter().min(), levels.iter().max());
-    Ok(match (least, most) {
-        (Some(least), Some(most)) if least < most => Some(format!(
-            "acpi_cppc/highest_perf ranks preferred cores, from {least} to {most}; that is not a capacity"
-        )),
-        _ => None,
-    })
 }

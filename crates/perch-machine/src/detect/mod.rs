@@ -8,6 +8,7 @@
 
 mod capacity;
 mod hardware;
+mod ranking;
 mod tree;
 
 pub use capacity::CapacitySource;
@@ -35,13 +36,17 @@ pub struct Host {
     pub capacity_source: CapacitySource,
     /// What to know of that source: clauses without a full stop, which the machine's sources have too.
     pub capacity_notes: Vec<String>,
+    /// Where CPUs rank as preferred cores: by which files, or why the machine has no rankings. The
+    /// machine's sources have it too.
+    pub ranking_note: Option<String>,
     /// The name of the tree in errors.
     origin: String,
 }
 
 /// Reads the machine below `root`, which is `/` for the running kernel, or a directory that holds a
-/// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name, and
-/// `sys/devices/cpu_{core,atom,lowpower}`, for the kinds of cores in an Intel hybrid).
+/// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name,
+/// `sys/devices/cpu_{core,atom,lowpower}`, for the kinds of cores in an Intel hybrid, and
+/// `proc/sys/kernel/sched_itmt_enabled` or `sys/kernel/debug/x86/sched_itmt_enabled`, for preferred cores).
 ///
 /// CPUs that are offline are left out, and the others are numbered from 0 up; where that changes a
 /// number, the sources tell. Costs that sysfs does not tell (transfers, interrupts, memory) are those
@@ -63,7 +68,12 @@ impl Host {
         let tree = Tree::new(root);
         let (numbers, offline) = online(&tree)?;
         let holes = hole(&numbers).is_some();
-        let (mut draft, source, notes) = read(&tree, &numbers)?;
+        let Found {
+            mut draft,
+            capacity_source,
+            capacity_notes,
+            ranking_note,
+        } = read(&tree, &numbers)?;
         draft.description = description(&tree, &numbers, &offline);
         draft.sources = vec![format!("sysfs below {}", root.display())];
         if holes {
@@ -72,7 +82,8 @@ impl Host {
         if !offline.is_empty() {
             scale_capacities(&mut draft);
         }
-        draft.sources.extend(notes.iter().cloned());
+        let notes = capacity_notes.iter().chain(&ranking_note);
+        draft.sources.extend(notes.cloned());
         if holes {
             draft.renumber(&numbers);
         }
@@ -88,8 +99,9 @@ impl Host {
             machine,
             numbers,
             offline,
-            capacity_source: source,
-            capacity_notes: notes,
+            capacity_source,
+            capacity_notes,
+            ranking_note,
             origin: tree.origin,
         })
     }
@@ -101,6 +113,7 @@ impl Host {
             offline: Vec::new(),
             capacity_source: CapacitySource::Described,
             capacity_notes: Vec::new(),
+            ranking_note: None,
             origin: machine.name.clone(),
             machine,
         }
@@ -159,8 +172,16 @@ fn renumbered(numbers: &[u32]) -> String {
     )
 }
 
+/// What the files tell.
+struct Found {
+    draft: Draft,
+    capacity_source: CapacitySource,
+    capacity_notes: Vec<String>,
+    ranking_note: Option<String>,
+}
+
 /// Reads everything but the words about the machine, under the kernel's numbers.
-fn read(tree: &Tree, online: &[u32]) -> Result<(Draft, CapacitySource, Vec<String>), MachineError> {
+fn read(tree: &Tree, online: &[u32]) -> Result<Found, MachineError> {
     let mut draft = Draft::new(&tree.origin, "detected");
     let caches = hardware::caches(tree, online)?;
     let packages = packages(tree, online)?;
@@ -187,7 +208,17 @@ fn read(tree: &Tree, online: &[u32]) -> Result<(Draft, CapacitySource, Vec<Strin
     let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
     let best = best.map_or(online[0], |(group, _)| group.cpus[0]);
     draft.hardware = hardware::read(tree, best, &caches, &draft)?;
-    Ok((draft, capacities.source, capacities.notes))
+    let rankings = ranking::read(tree, online)?;
+    draft.rankings = rankings.values;
+    // Where nothing ranks them, cores of several kinds have levels that differ without being preferred.
+    let alike = capacities.source == CapacitySource::Alike;
+    let tells = alike || !draft.rankings.is_empty();
+    Ok(Found {
+        draft,
+        capacity_source: capacities.source,
+        capacity_notes: capacities.notes,
+        ranking_note: rankings.note.filter(|_| tells),
+    })
 }
 
 /// The most capable CPUs may be offline; a machine's most capable CPU has 1024 all the same.

@@ -40,15 +40,10 @@ pub(super) fn facts(machine: &Machine, width: usize) -> String {
         _ => list.groups("clusters", machine, |cpu| cpu.cluster),
     }
     if machine.is_asymmetric() {
-        let mut kinds: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (number, cpu) in machine.cpus.iter().enumerate() {
-            kinds.entry(cpu.capacity).or_default().push(number as u32);
-        }
-        let kinds = kinds.iter().take(MAX_LISTED);
-        let kinds: Vec<String> = kinds
-            .map(|(value, cpus)| format!("{value} (CPUs {})", cpulist::format(cpus)))
-            .collect();
-        list.item("capacities", &kinds.join(", "));
+        list.values("capacities", machine, |cpu| cpu.capacity);
+    }
+    if machine.has_preferred_cores() {
+        list.values("rankings", machine, |cpu| cpu.ranking);
     }
     distances(machine, &mut list);
     hardware(machine, &mut list);
@@ -77,6 +72,22 @@ impl List {
     fn item(&mut self, label: &str, text: &str) {
         let text = format!("{label:<INDENT$}{text}");
         self.out.push_str(&wrap(&text, INDENT, self.width));
+    }
+
+    /// Adds each value, and the CPUs that have it.
+    fn values(&mut self, label: &str, machine: &Machine, of: impl Fn(&Cpu) -> u32) {
+        let mut kinds: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (number, cpu) in machine.cpus.iter().enumerate() {
+            kinds.entry(of(cpu)).or_default().push(number as u32);
+        }
+        let listed = kinds.iter().take(MAX_LISTED);
+        let mut listed: Vec<String> = listed
+            .map(|(value, cpus)| format!("{value} (CPUs {})", cpulist::format(cpus)))
+            .collect();
+        if kinds.len() > MAX_LISTED {
+            listed.push("...".to_string());
+        }
+        self.item(label, &listed.join(", "));
     }
 
     /// Adds the number of groups, and their CPUs.

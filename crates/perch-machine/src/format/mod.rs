@@ -12,13 +12,13 @@ pub(crate) use raw::Bytes;
 pub(crate) use regular::{Numbering, Regular};
 
 use crate::cpulist;
-use crate::draft::{Draft, Group};
+use crate::draft::{CAPACITY, Draft, Group, RANKING, Value};
 use crate::error::{MachineError, Place, Problem};
 use crate::lines::Lines;
 use crate::model::Machine;
 use perch_file::Kind;
 use perch_file::Spanned;
-use raw::{RawFile, RawGroup};
+use raw::{RawFile, RawGroup, RawValue};
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use std::ops::Range;
@@ -141,20 +141,8 @@ fn draft(file: RawFile, source: &Source) -> Result<Draft, MachineError> {
             draft.declared.push(group(list, key, source)?);
         }
     }
-    for (index, capacity) in file.capacity.iter().enumerate() {
-        let cpus = group(&capacity.cpus, format!("capacity[{index}].cpus"), source)?;
-        let value = &capacity.value;
-        let place = source.place(format!("capacity[{index}]"), value.span());
-        let value = u64::try_from(*value.get_ref()).map_err(|_| {
-            place.problem(
-                source.origin,
-                format!("capacity {} is out of range", value.get_ref()),
-                "expected 1 to 1024, where 1024 is the most capable CPU",
-            )
-        })?;
-        let cpus = cpus.cpus;
-        draft.capacities.push((Group { cpus, place }, value));
-    }
+    draft.capacities = values(&file.capacity, &CAPACITY, source)?;
+    draft.rankings = values(&file.ranking, &RANKING, source)?;
     if let Some(numa) = file.numa {
         let place = source.place("numa.distance", numa.distance.span());
         draft.distance = Some((numa.distance.into_inner(), place));
@@ -168,6 +156,24 @@ fn draft(file: RawFile, source: &Source) -> Result<Draft, MachineError> {
 fn groups(tables: &[RawGroup], name: &str, source: &Source) -> Result<Vec<Group>, MachineError> {
     let one = |(index, table): (usize, &RawGroup)| {
         group(&table.cpus, format!("{name}[{index}].cpus"), source)
+    };
+    tables.iter().enumerate().map(one).collect()
+}
+
+fn values(
+    tables: &[RawValue],
+    what: &Value,
+    source: &Source,
+) -> Result<Vec<(Group, u64)>, MachineError> {
+    let one = |(index, table): (usize, &RawValue)| {
+        let key = format!("{}[{index}]", what.word);
+        let cpus = group(&table.cpus, format!("{key}.cpus"), source)?.cpus;
+        let (value, place) = (table.value.get_ref(), source.place(key, table.value.span()));
+        let value = u64::try_from(*value).map_err(|_| {
+            let reason = format!("{} {value} is out of range", what.word);
+            place.problem(source.origin, reason, what.expected)
+        })?;
+        Ok((Group { cpus, place }, value))
     };
     tables.iter().enumerate().map(one).collect()
 }

@@ -32,7 +32,9 @@ pub(super) struct RawFile {
     pub package: Vec<RawGroup>,
     pub declared: Option<RawDeclared>,
     #[serde(default)]
-    pub capacity: Vec<RawCapacity>,
+    pub capacity: Vec<RawValue>,
+    #[serde(default)]
+    pub ranking: Vec<RawValue>,
     pub numa: Option<RawNuma>,
     pub hardware: Option<RawHardware>,
 }
@@ -67,7 +69,7 @@ pub(super) struct RawDeclared {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawCapacity {
+pub(super) struct RawValue {
     pub cpus: Spanned<String>,
     pub value: Spanned<i64>,
 }

@@ -32,12 +32,12 @@ pub(super) fn to_toml(machine: &Machine) -> String {
         }
         out.push_str("]\n");
     }
-    for (value, cpus) in members(machine, |cpu| Some(cpu.capacity)) {
-        if value != 1024 {
-            let list = cpulist::format(&cpus);
-            let _ = writeln!(out, "\n[[capacity]]\ncpus = \"{list}\"\nvalue = {value}");
-        }
-    }
+    values(&mut out, "capacity", machine, |cpu| {
+        (cpu.capacity != 1024).then_some(cpu.capacity)
+    });
+    values(&mut out, "ranking", machine, |cpu| {
+        (cpu.ranking != 0).then_some(cpu.ranking)
+    });
     out.push_str("\n[numa]\ndistance = [\n");
     for row in &machine.node_distance {
         let _ = writeln!(out, "    {row:?},");
@@ -122,6 +122,13 @@ pub(super) fn members(
 fn table(out: &mut String, name: &str, machine: &Machine, group: impl Fn(&Cpu) -> Option<u32>) {
     for cpus in members(machine, group).values() {
         let _ = writeln!(out, "\n[[{name}]]\ncpus = \"{}\"", cpulist::format(cpus));
+    }
+}
+
+fn values(out: &mut String, name: &str, machine: &Machine, of: impl Fn(&Cpu) -> Option<u32>) {
+    for (value, cpus) in members(machine, of) {
+        let list = cpulist::format(&cpus);
+        let _ = writeln!(out, "\n[[{name}]]\ncpus = \"{list}\"\nvalue = {value}");
     }
 }
 

@@ -169,8 +169,7 @@ fn cpu_capacity_goes_first_where_it_differs() {
 }
 
 /// Twelve alike cores with levels that a real machine shows (docs/machines.md).
-#[test]
-fn preferred_cores_are_alike() {
+fn ranked() -> Tree {
     let tree = Tree::of(&Machine::regular("ranked", 1, 1, 2, 0, 6, 2).unwrap());
     let levels = [216, 216, 211, 206, 201, 196, 191, 186, 181, 171, 166, 176];
     for cpu in 0..24 {
@@ -182,18 +181,114 @@ fn preferred_cores_are_alike() {
             level * 25_000,
         );
     }
-    let host = found(&tree);
+    tree
+}
+
+/// The rankings of the first CPUs of cores 0, 1, 2 and 11, and the note.
+fn rankings(tree: &Tree) -> ([u32; 4], String) {
+    let host = found(tree);
     assert_eq!(host.capacity_source, CapacitySource::Alike);
     assert!(!host.machine.is_asymmetric());
+    assert!(host.capacity_notes.is_empty());
+    let note = host.ranking_note.unwrap_or_default();
+    assert!(note.is_empty() || host.machine.sources.contains(&note));
+    let of = |cpu: usize| host.machine.cpus[cpu].ranking;
+    let all = [of(0), of(2), of(4), of(22)];
+    assert_eq!(host.machine.has_preferred_cores(), all != [0; 4]);
+    (all, note)
+}
+
+const NONE: [u32; 4] = [0; 4];
+
+#[test]
+fn preferred_cores_rank_where_the_kernel_ranks_them() {
+    let tree = ranked();
+    let levels = "acpi_cppc/highest_perf ranks cores, from 166 to 216";
+    let (found, note) = rankings(&tree);
+    assert_eq!(found, NONE);
     assert_eq!(
-        host.capacity_notes,
-        ["acpi_cppc/highest_perf ranks preferred cores, from 166 to 216; that is not a capacity"]
+        note,
+        format!("{levels}; no file that can be read says that the kernel prefers any")
     );
+    // The switch of 6.13 and before, and that of newer kernels.
+    for (file, on, off) in [
+        ("proc/sys/kernel/sched_itmt_enabled", "1", "0"),
+        ("sys/kernel/debug/x86/sched_itmt_enabled", "Y", "N"),
+    ] {
+        let tree = ranked();
+        tree.write_at(file, on);
+        let (found, note) = rankings(&tree);
+        assert_eq!(found, [216, 216, 211, 176]);
+        assert_eq!(note, format!("{levels}, and the kernel prefers the higher"));
+        tree.write_at(file, off);
+        let (found, note) = rankings(&tree);
+        assert_eq!(found, NONE);
+        let off = "sched_itmt_enabled is off, so the kernel prefers none";
+        assert_eq!(note, format!("{levels}; {off}"));
+    }
     // Where all have the same there is nothing to tell.
+    let tree = ranked();
     for cpu in 0..24 {
         tree.write(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"), 255);
     }
-    assert!(found(&tree).capacity_notes.is_empty());
+    assert_eq!(rankings(&tree), (NONE, String::new()));
+    // Nor where firmware has no levels for some, which says 255.
+    tree.write("cpu/cpu2/acpi_cppc/highest_perf", 199);
+    tree.write("cpu/cpu3/acpi_cppc/highest_perf", 200);
+    tree.write_at("proc/sys/kernel/sched_itmt_enabled", "1");
+    let (found, note) = rankings(&tree);
+    assert_eq!(found, NONE);
+    assert!(
+        note.contains("; cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware"),
+        "{note}"
+    );
+}
+
+#[test]
+fn amd_ranks_its_preferred_cores_in_a_file_of_its_own() {
+    let tree = ranked();
+    for cpu in 0..24 {
+        let rank = if cpu < 4 { 255 } else { 231 };
+        tree.write(
+            &format!("cpu/cpu{cpu}/cpufreq/amd_pstate_prefcore_ranking"),
+            rank,
+        );
+    }
+    tree.write("cpu/amd_pstate/prefcore", "disabled");
+    assert_eq!(rankings(&tree).0, NONE);
+    tree.write("cpu/amd_pstate/prefcore", "enabled");
+    let (found, note) = rankings(&tree);
+    assert_eq!(found, [255, 255, 231, 231]);
+    assert_eq!(
+        note,
+        "cpufreq/amd_pstate_prefcore_ranking ranks cores, from 231 to 255, and the kernel prefers \
+         the higher"
+    );
+    tree.write_at("sys/kernel/debug/x86/sched_itmt_enabled", "N");
+    assert_eq!(rankings(&tree).0, NONE);
+    tree.write_at("sys/kernel/debug/x86/sched_itmt_enabled", "Y");
+    tree.remove("cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking");
+    let (found, note) = rankings(&tree);
+    assert_eq!(found, NONE);
+    assert!(
+        note.contains("; cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking is missing"),
+        "{note}"
+    );
+    tree.write("cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking", "high");
+    assert!(refusal(&tree).contains("`high` is not a number"));
+}
+
+/// On a hybrid whose kernel knows no capacities, the preferred cores of a kind have the capacity of the
+/// others, and rank above them.
+#[test]
+fn a_hybrid_has_preferred_cores_too() {
+    let tree = alder_lake();
+    cppc(&tree);
+    tree.write_at("sys/kernel/debug/x86/sched_itmt_enabled", "Y");
+    let host = found(&tree);
+    hybrid(&host, CapacitySource::Cppc, 587);
+    let of = |cpu: usize| host.machine.cpus[cpu].ranking;
+    assert_eq!([of(0), of(8), of(16)], [66, 68, 39]);
 }
 
 /// perf counts the two low-power cores of a Meteor Lake among `cpu_atom`; other processors have a

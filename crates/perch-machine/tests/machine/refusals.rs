@@ -162,6 +162,18 @@ fn capacities_out_of_range_or_not_normalised() {
         &format!("{FOUR_CPUS}{half}{half}"),
         &["`capacity[1]`", "CPU 0 has two capacities"],
     );
+    for value in [0, 256, -1] {
+        let what = format!("ranking {value} is out of range");
+        refused(
+            &format!("{FOUR_CPUS}[[ranking]]\ncpus = \"1\"\nvalue = {value}\n"),
+            &["`ranking[0]`", &what, "expected 1 to 255"],
+        );
+    }
+    let first = "[[ranking]]\ncpus = \"0\"\nvalue = 200\n";
+    refused(
+        &format!("{FOUR_CPUS}{first}{first}"),
+        &["`ranking[1]`", "CPU 0 has two rankings"],
+    );
 }
 
 #[test]

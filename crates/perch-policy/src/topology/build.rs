@@ -60,6 +60,7 @@ impl<'a> Builder<'a> {
                 .iter()
                 .map(|c| [c.node, c.declared_llc])
                 .collect(),
+            rankings: machine.cpus.iter().map(|cpu| cpu.ranking).collect(),
             apart: Vec::new(),
         };
         for (place, capacity) in out.places.iter_mut().zip(capacities) {

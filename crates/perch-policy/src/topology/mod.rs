@@ -56,6 +56,8 @@ pub struct Topology {
     /// Node and last-level cache of each CPU, each counted from 0; a CPU that shares no cache has
     /// one of its own here.
     homes: Vec<[u32; 2]>,
+    /// How the kernel ranks each CPU among preferred cores, 0 to 255.
+    rankings: Vec<u32>,
     /// The numbers of the CPUs that are in no domain, ascending.
     apart: Vec<u32>,
 }
@@ -196,6 +198,11 @@ impl Topology {
     /// Highest capacity of a CPU, 1 to 1024.
     pub fn capacity(&self, cpu: usize) -> u32 {
         self.places[cpu].capacity
+    }
+
+    /// How the kernel ranks the CPU among preferred cores: the higher, the sooner. 0: not at all.
+    pub fn ranking(&self, cpu: usize) -> u32 {
+        self.rankings[cpu]
     }
 
     /// Number of last-level cache domains.

@@ -65,11 +65,16 @@ impl Topology {
                 }
             }
         }
+        let mut rankings = vec![0; nr_cpus];
+        for (&number, &ranking) in numbers.iter().zip(&self.rankings) {
+            rankings[number as usize] = ranking;
+        }
         Topology {
             pool,
             sets,
             places,
             homes,
+            rankings,
             llc_of_set,
             apart,
             ..self

@@ -19,6 +19,7 @@
 #include "follow/move.h"
 #include "follow/offline.h"
 #include "follow/part.h"
+#include "follow/prefer.h"
 #include "follow/steer.h"
 #include "follow/util.h"
 #include "follow/waits.h"

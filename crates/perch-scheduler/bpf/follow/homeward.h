@@ -29,21 +29,15 @@ static inline perch_u32 way_home(const struct task_struct *p, perch_u32 cpu)
 /* Called at the tick at which the policy looked at the task's process. */
 static inline void look_homeward(struct task_struct *p, perch_u32 cpu)
 {
-	if (way_home(p, cpu) == PERCH_NONE)
-		return;
-	cpu_state(cpu)->homeward = 1;
-	set_slice(p, 0);
+	if (way_home(p, cpu) != PERCH_NONE)
+		seek_move(p, cpu, PERCH_SEEKS_HOME);
 }
 
 /* In dispatch: true if the task that ran until now leaves for the LLC that its process prefers. */
 static inline bool goes_home(const struct task_struct *p, perch_u32 cpu)
 {
-	struct perch_cpu __arena *c = cpu_state(cpu);
-
-	if (!c->homeward)
-		return false;
-	c->homeward = 0;
-	return claim_move(cpu, way_home(p, cpu));
+	return sought(cpu, PERCH_SEEKS_HOME) &&
+	       claim_move(cpu, way_home(p, cpu), PERCH_EV_CACHE_MOVED);
 }
 
 #endif

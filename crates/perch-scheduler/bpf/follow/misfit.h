@@ -192,7 +192,7 @@ static inline bool misfit_dispatch(struct task_struct *prev, perch_u32 cpu, bool
 {
 	if (!runs_on || !has_misfit(cpu))
 		return runs_on;
-	return !claim_move(cpu, larger_idle(allowed_at(prev, cpu), cpu));
+	return !claim_move(cpu, larger_idle(allowed_at(prev, cpu), cpu), PERCH_EV_MOVED_UP);
 }
 
 static inline bool misfit_idle(perch_u32 cpu)

@@ -10,15 +10,38 @@
 #include "base/affinity.h"
 #include "base/queue.h"
 
+/* At a tick: the task's slice ends, and the dispatch that follows looks again. */
+static inline void seek_move(struct task_struct *p, perch_u32 cpu, enum perch_seeks what)
+{
+	cpu_state(cpu)->seeks = what;
+	set_slice(p, 0);
+}
+
+/*
+ * In dispatch: true if the last tick found such a CPU for the task that ran until
+ * now. It looks once: the task may go on without starting anew.
+ */
+static inline bool sought(perch_u32 cpu, enum perch_seeks what)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (c->seeks != what)
+		return false;
+	c->seeks = PERCH_SEEKS_NOTHING;
+	return true;
+}
+
 /*
  * In dispatch, which has the run queue of `cpu`: claims the CPU `to` for the
- * task that ran until now. False: `to` is no CPU, or another CPU was faster.
+ * task that ran until now; `event` counts it if the task goes there. False: `to`
+ * is no CPU, or another CPU was faster.
  */
-static inline bool claim_move(perch_u32 cpu, perch_u32 to)
+static inline bool claim_move(perch_u32 cpu, perch_u32 to, enum perch_event event)
 {
 	if (to == PERCH_NONE || !claim_idle(to))
 		return false;
 	cpu_state(cpu)->move_to = to;
+	cpu_state(cpu)->move_event = event;
 	return true;
 }
 
@@ -34,6 +57,7 @@ static inline void forget_move(struct perch_cpu __arena *c)
 static inline void move_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
 {
 	forget_move(c);
+	c->seeks = PERCH_SEEKS_NOTHING;
 }
 
 static inline bool move_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
@@ -51,18 +75,13 @@ static inline bool leaves(struct task_struct *p, perch_u64 enq_flags)
 {
 	struct perch_cpu __arena *c = cpu_state(bpf_get_smp_processor_id());
 	perch_u32 to = c->move_to;
-	bool home;
 
 	if (to == PERCH_NONE || p != bpf_get_current_task_btf() || !may_run(p, to))
 		return false;
 	c->move_to = PERCH_NONE;
 	set_vtime(p, clamp_lag(vtime_of(p->scx.dsq_vtime, c->clock), c->clock));
 	insert_direct(p, SCX_DSQ_LOCAL_ON | to, enq_flags);
-	home = cpu_state(to)->capacity <= c->capacity;
-	if (c->parts == PERCH_PARTED)
-		c->events[PERCH_EV_PARTED]++;
-	else
-		c->events[home ? PERCH_EV_CACHE_MOVED : PERCH_EV_MOVED_UP]++;
+	c->events[c->move_event]++;
 	return true;
 }
 

@@ -52,37 +52,22 @@ PERCH_OUTLINE perch_u32 nearest_idle_core(perch_u64 allowed_at, perch_u32 cpu)
 
 static inline void part_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
 {
-	struct perch_cpu __arena *c = cpu_state(cpu);
-
-	if (p->nr_cpus_allowed == 1 || !has_place(cpu) || !has_busy_sibling(cpu) ||
-	    nearest_idle_core(allowed_at(p, cpu), cpu) == PERCH_NONE)
+	if (p->nr_cpus_allowed == 1 || !has_place(cpu) || cpu_state(cpu)->seeks ||
+	    !has_busy_sibling(cpu) || nearest_idle_core(allowed_at(p, cpu), cpu) == PERCH_NONE)
 		return;
-	c->parts = PERCH_PARTS;
-	set_slice(p, 0);
+	seek_move(p, cpu, PERCH_SEEKS_CORE);
 }
 
 static inline bool part_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
 {
-	struct perch_cpu __arena *c = cpu_state(cpu);
-
-	if (c->parts != PERCH_PARTS)
+	if (!runs_on || !sought(cpu, PERCH_SEEKS_CORE))
 		return runs_on;
-	c->parts = PERCH_TOGETHER;
-	if (!runs_on || !claim_move(cpu, nearest_idle_core(allowed_at(prev, cpu), cpu)))
-		return runs_on;
-	c->parts = PERCH_PARTED;
-	return false;
-}
-
-static inline void part_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
-{
-	c->parts = PERCH_TOGETHER;
+	return !claim_move(cpu, nearest_idle_core(allowed_at(prev, cpu), cpu), PERCH_EV_PARTED);
 }
 
 static const struct perch_follower part_follower = {
 	.tick = part_tick,
 	.dispatch = part_dispatch,
-	.running = part_running,
 };
 
 #endif

@@ -20,6 +20,8 @@ pub struct Load {
     pub capacity_source: CapacitySource,
     /// What to know of that source, as in [`perch_machine::Host::capacity_notes`].
     pub capacity_notes: Vec<String>,
+    /// Where CPUs rank as preferred cores, as in [`perch_machine::Host::ranking_note`].
+    pub ranking_note: Option<String>,
     /// The mechanisms' modes.
     pub modes: Modes,
     /// Each mechanism's mode and the reason for it.
@@ -77,5 +79,6 @@ pub(super) fn look(
         machine: site.whole,
         capacity_source: site.capacity_source,
         capacity_notes: site.capacity_notes,
+        ranking_note: site.ranking_note,
     })
 }

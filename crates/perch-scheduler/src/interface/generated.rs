@@ -66,7 +66,8 @@ pub const PERCH_EV_SPREAD: perch_event = 51;
 pub const PERCH_EV_LIMIT_REACHED: perch_event = 52;
 pub const PERCH_EV_LIMIT_HELD: perch_event = 53;
 pub const PERCH_EV_LIMIT_PASSED: perch_event = 54;
-pub const PERCH_NR_EVENTS: perch_event = 55;
+pub const PERCH_EV_PREFERRED: perch_event = 55;
+pub const PERCH_NR_EVENTS: perch_event = 56;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -92,7 +93,7 @@ pub struct perch_cpu {
     pub llc: u32,
     pub process: u32,
     pub refused: u32,
-    pub homeward: u32,
+    pub seeks: u32,
     pub band_coming: u32,
     pub band_look_at: u32,
     pub band_prio: u32,
@@ -109,7 +110,7 @@ pub struct perch_cpu {
     pub band_returns: u64,
     pub group: u32,
     pub impatient: u32,
-    pub parts: u32,
+    pub move_event: u32,
     pub behind: u32,
     pub jumped: u64,
     pub turn_start: u64,
@@ -122,12 +123,14 @@ pub struct perch_cpu {
     pub weighed: u32,
     pub lightest: u32,
     pub load: u64,
+    pub ranking: u32,
+    pub outranked: u32,
     pub events: [u64; 60usize],
     pub reasons: [u64; 64usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1264usize];
+    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1272usize];
     ["Alignment of perch_cpu"][::std::mem::align_of::<perch_cpu>() - 8usize];
     [
         "Offset of field: perch_cpu::clock",
@@ -193,8 +196,8 @@ const _: () = {
         "Offset of field: perch_cpu::refused",
     ][::std::mem::offset_of!(perch_cpu, refused) - 112usize];
     [
-        "Offset of field: perch_cpu::homeward",
-    ][::std::mem::offset_of!(perch_cpu, homeward) - 116usize];
+        "Offset of field: perch_cpu::seeks",
+    ][::std::mem::offset_of!(perch_cpu, seeks) - 116usize];
     [
         "Offset of field: perch_cpu::band_coming",
     ][::std::mem::offset_of!(perch_cpu, band_coming) - 120usize];
@@ -244,8 +247,8 @@ const _: () = {
         "Offset of field: perch_cpu::impatient",
     ][::std::mem::offset_of!(perch_cpu, impatient) - 196usize];
     [
-        "Offset of field: perch_cpu::parts",
-    ][::std::mem::offset_of!(perch_cpu, parts) - 200usize];
+        "Offset of field: perch_cpu::move_event",
+    ][::std::mem::offset_of!(perch_cpu, move_event) - 200usize];
     [
         "Offset of field: perch_cpu::behind",
     ][::std::mem::offset_of!(perch_cpu, behind) - 204usize];
@@ -283,11 +286,17 @@ const _: () = {
         "Offset of field: perch_cpu::load",
     ][::std::mem::offset_of!(perch_cpu, load) - 264usize];
     [
+        "Offset of field: perch_cpu::ranking",
+    ][::std::mem::offset_of!(perch_cpu, ranking) - 272usize];
+    [
+        "Offset of field: perch_cpu::outranked",
+    ][::std::mem::offset_of!(perch_cpu, outranked) - 276usize];
+    [
         "Offset of field: perch_cpu::events",
-    ][::std::mem::offset_of!(perch_cpu, events) - 272usize];
+    ][::std::mem::offset_of!(perch_cpu, events) - 280usize];
     [
         "Offset of field: perch_cpu::reasons",
-    ][::std::mem::offset_of!(perch_cpu, reasons) - 752usize];
+    ][::std::mem::offset_of!(perch_cpu, reasons) - 760usize];
 };
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;
@@ -706,7 +715,8 @@ pub struct perch_config {
     pub limits: u64,
     pub nr_groups: u32,
     pub credits: u32,
-    pub parts: u32,
+    pub parts: u16,
+    pub ranks: u16,
     pub idle_shift: u32,
     pub task_waits: u64,
     pub waits: u64,
@@ -841,6 +851,9 @@ const _: () = {
     [
         "Offset of field: perch_config::parts",
     ][::std::mem::offset_of!(perch_config, parts) - 352usize];
+    [
+        "Offset of field: perch_config::ranks",
+    ][::std::mem::offset_of!(perch_config, ranks) - 354usize];
     [
         "Offset of field: perch_config::idle_shift",
     ][::std::mem::offset_of!(perch_config, idle_shift) - 356usize];

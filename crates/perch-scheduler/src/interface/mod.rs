@@ -112,6 +112,7 @@ counted! {
     LimitReached = "limit_reached", "Times that a task group had used up its cpu.max";
     LimitHeld = "limit_held", "Tasks that waited for the next period of their group's cpu.max";
     LimitPassed = "limit_passed", "Of those, tasks that ran nevertheless, having waited so long";
+    Preferred = "preferred", "Running tasks sent to an idle core that the kernel prefers";
 }
 
 counted! {

@@ -218,12 +218,23 @@ fn capacities_are_told_with_their_source() {
         "slower cores: CPU 1; cpu/cpu0/acpi_cppc/highest_perf is missing; \
          cpu/cpu0/cpufreq/cpuinfo_max_freq is missing; perch takes all CPUs for alike",
     );
-    let preferred = checks(&[(&large, "216\n"), (&small, "166\n")], "");
+    let ranks = [(&large[..], "216\n"), (&small[..], "166\n")];
+    let words =
+        "all CPUs have the same capacity; acpi_cppc/highest_perf ranks cores, from 166 to 216";
+    let untold = checks(&ranks, "");
+    is(
+        &untold,
+        "capacities",
+        Mark::Ok,
+        &format!("{words}; no file that"),
+    );
+    let switch = [("proc/sys/kernel/sched_itmt_enabled", "1\n")];
+    let preferred = checks(&[&ranks[..], &switch].concat(), "");
     is(
         &preferred,
         "capacities",
         Mark::Ok,
-        "all CPUs have the same capacity; acpi_cppc/highest_perf ranks preferred cores",
+        &format!("{words}, and the kernel prefers the higher"),
     );
     let [own, other] = cpu("cpu_capacity");
     let kernel = hybrid(&[(&own, "1024\n"), (&other, "600\n")]);

@@ -314,7 +314,10 @@ fn capacities(found: &Diagnosis) -> Check {
         Err(check) => return check,
     };
     let machine = &load.machine;
-    let notes = || load.capacity_notes.iter().map(String::as_str);
+    let notes = || {
+        let notes = load.capacity_notes.iter().chain(&load.ranking_note);
+        notes.map(String::as_str)
+    };
     if machine.is_asymmetric() {
         let mut kinds: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
         kinds.sort_unstable_by(|a, b| b.cmp(a));

@@ -31,6 +31,7 @@ mod operator;
 mod page;
 mod partial;
 mod placement;
+mod preferred;
 mod real_time;
 mod recorded;
 mod robust;
