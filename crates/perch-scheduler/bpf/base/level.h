@@ -16,7 +16,7 @@
 /* A tick looks at so many waiting tasks; a longer queue counts by their mean weight. */
 #define PERCH_WEIGHED 64
 
-/* At the tick of a CPU in whose queue tasks wait: notes the weights of its tasks. */
+/* At the tick of a CPU in whose queue tasks may wait: notes the weights of its tasks. */
 static __attribute__((noinline)) void weigh_queue(perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -37,6 +37,8 @@ static __attribute__((noinline)) void weigh_queue(perch_u32 cpu)
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&it);
+	if (nr == 1)
+		return;
 	c->weights = sum;
 	c->weighed = nr;
 	c->lightest = lightest;
@@ -45,15 +47,16 @@ static __attribute__((noinline)) void weigh_queue(perch_u32 cpu)
 /*
  * At a turn of the timer, which found `nr` tasks in the CPU's run queue: notes the
  * weight that competes for it; 0: it has no tasks. A task that another CPU pulled
- * counts there already, though it is in this run queue until that CPU takes it.
+ * counts there already, though it is in this run queue until that CPU takes it. A
+ * task of a higher class counts as one of perch's.
  */
 static inline void note_queue_load(struct perch_cpu __arena *c, perch_u32 cpu, perch_u32 nr)
 {
-	perch_u64 load = (perch_u64)c->curr_weight * c->queued;
+	perch_u64 load = (perch_u64)(c->curr_weight ?: 100) * c->queued;
 
 	if (is_waiting(cpu) && c->weighed)
 		load = c->weights * (scx_bpf_dsq_nr_queued(cpu) + 1 + c->queued - nr) / c->weighed;
-	c->load = load ?: !!c->queued;
+	c->load = load;
 }
 
 /* A CPU's queue, as level_queues() compares it. */
