@@ -183,7 +183,7 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, pe
 /*
  * The timer saw a queue that is too long: this CPU takes one task of it.
  * Followers choose the task; where none of them moved one, this CPU takes the
- * first in the queue.
+ * first that gains by it.
  */
 static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 {

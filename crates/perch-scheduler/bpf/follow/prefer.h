@@ -49,9 +49,8 @@ PERCH_OUTLINE perch_u32 preferred_idle_core(perch_u64 allowed_at, perch_u32 cpu)
 /* Of two busy siblings neither is asked: the follower `part` sends one of them away first. */
 static inline void prefer_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
 {
-	struct perch_host host = {};
-
 	struct perch_cpu __arena *c = cpu_state(cpu);
+	struct perch_host host = {};
 
 	if (!c->outranked || c->seeks || p->nr_cpus_allowed == 1 ||
 	    !perch_siblings_idle(&host, cpu) ||

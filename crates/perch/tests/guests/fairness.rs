@@ -83,8 +83,8 @@ fn twice_as_many_tasks_as_cpus_get_half_a_cpu_each() {
     perch.unload();
 }
 
-/// Two tasks of nice 19 that never sleep have hardly any of a CPU. Queues that were as long as others
-/// by such tasks would leave a hog nearly alone, and three others on one CPU.
+/// Tasks of nice 19 get hardly any of a CPU. If one counted as much as a hog, a hog would have a CPU
+/// nearly to itself beside one, and three others would share a CPU.
 #[test]
 fn a_task_of_nice_19_does_not_stand_for_a_hog() {
     let lab = Lab::small("7.2");
