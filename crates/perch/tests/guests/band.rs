@@ -8,7 +8,7 @@ use perch_lab::guest::Status;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::Report;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;
 
 /// Makes programs that never sleep and have these names; a script's name is that of its command.
@@ -341,8 +341,7 @@ fn tasks_join_and_leave() {
     joined(
         "cgroup",
         &format!(
-            "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
-            mkdir -p /sys/fs/cgroup/rt/in/deep && echo {first} > /sys/fs/cgroup/rt/in/deep/cgroup.procs"
+            "{SHELL} cgroups; mkdir -p $ROOT/rt/in/deep && echo {first} > $ROOT/rt/in/deep/cgroup.procs"
         ),
         &format!("echo {first} > /sys/fs/cgroup/rt/cgroup.procs"),
     );

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use perch_machine::Machine;
 use perch_scheduler::interface::Event;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;
 
 /// The number of looks at the threads' CPUs, at least 5 ms apart.
@@ -15,13 +15,12 @@ const LOOKS: usize = 100;
 /// The rounds of such looks, a second apart, until all threads are where they should be.
 const ROUNDS: usize = 8;
 
-/// Shell functions. `read` waits without a child, and looks without one.
-const SHELL: &str = "[ -e /tmp/never ] || mkfifo /tmp/never
-    exec 9<>/tmp/never
+/// Further functions of the shell. `look` looks without a child.
+const FUNCTIONS: &str = "
     threads() { for t in /proc/$1/task/*; do echo ${t##*/}; done; }
     look() { looks=0; while [ $looks -lt $1 ]; do for task in $2; do
         read -r stat < /proc/$task/stat; stat=${stat##*) }; set -- $1 \"$2\" $stat
-        echo $looks $task ${39}; done; read -t 0.005 never <&9; looks=$((looks+1)); done; }
+        echo $looks $task ${39}; done; pause 0.005; looks=$((looks+1)); done; }
     ";
 
 /// Two nodes of two last-level caches of four CPUs each, numbered in this order.
@@ -45,7 +44,10 @@ fn numbers(text: &str) -> Vec<u32> {
 /// The CPU of each thread at each look.
 fn look(lab: &Lab, threads: &[u32]) -> Vec<BTreeMap<u32, u32>> {
     let names: Vec<String> = threads.iter().map(u32::to_string).collect();
-    let text = lab.text(&format!("{SHELL} look {LOOKS} '{}'", names.join(" ")));
+    let text = lab.text(&format!(
+        "{SHELL}{FUNCTIONS} look {LOOKS} '{}'",
+        names.join(" ")
+    ));
     let mut looks = vec![BTreeMap::new(); LOOKS];
     for line in text.lines() {
         let words = numbers(line);
@@ -66,7 +68,7 @@ fn percent(looks: &[BTreeMap<u32, u32>], is: impl Fn(&BTreeMap<u32, u32>) -> boo
 /// without any mechanism.
 fn pair(lab: &Lab) -> [u32; 2] {
     let text = lab.text(&format!(
-        "{SHELL} sysbench threads --threads=2 --thread-locks=1 --thread-yields=5 --time=1000 run \
+        "{SHELL}{FUNCTIONS} sysbench threads --threads=2 --thread-locks=1 --thread-yields=5 --time=1000 run \
          >/dev/null 2>&1 & p=$!
         until [ $(threads $p | wc -l) -eq 3 ]; do sleep 0.01; done
         threads $p | grep -vx $p"

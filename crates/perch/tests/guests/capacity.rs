@@ -8,7 +8,7 @@ use perch_lab::Cpus;
 use perch_machine::Machine;
 use perch_scheduler::interface::Event;
 
-use crate::guest::{Lab, Place, deterministic, resolve, shell};
+use crate::guest::{Lab, Place, SHELL, deterministic, resolve, shell};
 
 /// The number of looks at the tasks' CPUs, at least 5 ms apart.
 const LOOKS: usize = 100;
@@ -20,16 +20,15 @@ const ROUNDS: usize = 6;
 /// The most rounds with small tasks.
 const SMALL_ROUNDS: usize = 10;
 
-/// Shell functions. `read` waits without a child: a shell that forks makes its wakes the child's.
-const SHELL: &str = "[ -e /tmp/never ] || mkfifo /tmp/never
-    exec 9<>/tmp/never
+/// Further functions of the shell.
+const FUNCTIONS: &str = "
     hog() { taskset $1 sh -c 'while :; do :; done' >/dev/null 2>&1 & }
     small() { taskset $1 sh -c 'exec 9<>/tmp/never; while :; do
         n=0; while [ $n -lt 30 ]; do n=$((n+1)); done; read -t 0.04 never <&9; done' \
         >/dev/null 2>&1 & }
     look() { looks=0; while [ $looks -lt $1 ]; do for task in $2; do
         read -r stat < /proc/$task/stat; stat=${stat##*) }; set -- $1 \"$2\" $stat
-        echo $task ${39}; done; read -t 0.005 never <&9; looks=$((looks+1)); done; }
+        echo $task ${39}; done; pause 0.005; looks=$((looks+1)); done; }
     ";
 
 /// A CPU mask as taskset takes it, of the CPUs that the condition names.
@@ -58,7 +57,7 @@ impl Bench<'_> {
     fn begin(&self, kind: &str) -> u32 {
         let mask = mask(self.machine, |capacity| capacity == self.little);
         let script = format!(
-            "{SHELL} {kind} {mask}; sleep 0.5; taskset -p {} $! >/dev/null; echo $!",
+            "{SHELL}{FUNCTIONS} {kind} {mask}; sleep 0.5; taskset -p {} $! >/dev/null; echo $!",
             self.all
         );
         self.lab.text(&script).trim().parse().unwrap()
@@ -66,7 +65,9 @@ impl Bench<'_> {
 
     /// Starts a hog that may use these CPUs only.
     fn pinned(&self, mask: &str) -> u32 {
-        let pid = self.lab.text(&format!("{SHELL} hog {mask}; echo $!"));
+        let pid = self
+            .lab
+            .text(&format!("{SHELL}{FUNCTIONS} hog {mask}; echo $!"));
         pid.trim().parse().unwrap()
     }
 
@@ -78,7 +79,7 @@ impl Bench<'_> {
         let from = mask(self.machine, |capacity| capacity == from);
         let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
         let text = self.lab.text(&format!(
-            "{SHELL} taskset -p {from} $$ >/dev/null; look {LOOKS} '{}'",
+            "{SHELL}{FUNCTIONS} taskset -p {from} $$ >/dev/null; look {LOOKS} '{}'",
             names.join(" ")
         ));
         let mut found: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
@@ -219,33 +220,30 @@ fn groups_clamp_the_need_of_their_tasks() {
     let _place = Place::take();
     let setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
     let script = format!(
-        "{SHELL}
-        ROOT=/sys/fs/cgroup
-        [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT
-        echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/small $ROOT/big
+        "{FUNCTIONS}
+        cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/small $ROOT/big
         echo 10 > $ROOT/small/cpu.uclamp.max; echo 100 > $ROOT/big/cpu.uclamp.min
         perch machine detect > /tmp/machine.toml
         printf '[[capacity]]\\ncpus = \"0-1\"\\nvalue = 446\\n[[capacity]]\\ncpus = \"2-3\"\\nvalue = 1024\\n' \
             >> /tmp/machine.toml
-        perch run --machine /tmp/machine.toml >/tmp/said 2>&1 &
-        until grep -q 'Ctrl-C unloads' /tmp/said; do read -t 0.01 never <&9; done
+        load --machine /tmp/machine.toml
         hog 1; capped=$!; echo $capped > $ROOT/small/cgroup.procs
         hog 2; free=$!
-        read -t 0.3 never <&9
+        pause 0.3
         tries=0; while [ $tries -lt {TRIES} ]; do
             taskset -p 1 $capped >/dev/null; taskset -p 2 $free >/dev/null
-            read -t 0.02 never <&9
+            pause 0.02
             taskset -p f $capped >/dev/null; taskset -p f $free >/dev/null
-            read -t 0.03 never <&9
+            pause 0.03
             look 1 \"$capped $free\"; tries=$((tries+1))
         done | sed \"s/^$capped /capped /; s/^$free /free /\"
         kill -9 $free; wait $free 2>/dev/null
         small 2; boosted=$!; echo $boosted > $ROOT/big/cgroup.procs
-        read -t 0.3 never <&9
+        pause 0.3
         taskset -p f $boosted >/dev/null
-        read -t 0.3 never <&9
+        pause 0.3
         tries=0; while [ $tries -lt {TRIES} ]; do
-            read -t 0.05 never <&9
+            pause 0.05
             look 1 $boosted; tries=$((tries+1))
         done | sed \"s/^$boosted /boosted /\"
         perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"

@@ -5,7 +5,7 @@ use perch_lab::guest::Status;
 use perch_scheduler::interface::Event;
 use serde_json::Value;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, SHELL};
 
 /// What `perch doctor` says, which must end with this exit code.
 fn doctor(lab: &Lab, command: &str, code: u32) -> Value {
@@ -30,11 +30,10 @@ const DOCTOR: &str = "perch doctor --format json";
 #[test]
 fn what_is_told_before_loading_is_what_loading_meets() {
     let lab = Lab::boot("7.2", 8);
-    lab.text(
-        "[ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 none /sys/fs/cgroup
-         cd /sys/fs/cgroup && echo +cpu > cgroup.subtree_control && mkdir limited &&
+    lab.text(&format!(
+        "{SHELL} cgroups; cd $ROOT && echo +cpu > cgroup.subtree_control && mkdir limited &&
          echo '25000 100000' > limited/cpu.max && mkdir idle && echo 1 > idle/cpu.idle",
-    );
+    ));
     // Its first thread is of the fair class, its second of SCHED_FIFO.
     let real_time = lab.start("exec cyclictest --policy=fifo -p 7 -t1 -i 100000 -q");
     lab.until("a thread is of SCHED_FIFO", || {

@@ -5,14 +5,14 @@
 
 use perch_scheduler::interface::Event;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Shell functions. `read` waits without a child: a shell that forks makes its wakes the child's.
-const SHELL: &str = "
-    cd /sys/fs/cgroup; [ -e /tmp/never ] || mkfifo /tmp/never; exec 9<>/tmp/never
+/// Further functions of the shell.
+const FUNCTIONS: &str = "
+    cgroups; cd $ROOT
     # A task of group $1 that may use the CPUs $2 and does $3 for ever.
     task() { taskset $2 sh -c \"echo \\$\\$ > /sys/fs/cgroup/$1/cgroup.procs; exec 9<>/tmp/never
         while :; do $3; done\" >/dev/null 2>&1 & tasks=\"$tasks $!\"; }
@@ -24,15 +24,12 @@ const SHELL: &str = "
     # What each of the tasks ran and waited, ns, and how often it was switched to. One program reads
     # all: another start between two tasks would take a part of a second where CPUs are busy.
     look() { cat $(printf '/proc/%s/schedstat ' $tasks); }
-    pause() { read -t $1 never <&9; }
     ";
 
 /// Makes cgroups with cpu controllers, each with its weight; a parent comes before its children.
 fn make(lab: &Lab, groups: &[(&str, u32)]) {
-    let mut script = format!(
-        "[ -e {ROOT}/cgroup.procs ] || mount -t cgroup2 -o favordynmods none {ROOT}
-         cd {ROOT} && echo +cpu > cgroup.subtree_control || exit 1; "
-    );
+    let mut script =
+        format!("{SHELL} cgroups; cd $ROOT && echo +cpu > cgroup.subtree_control || exit 1; ");
     for (path, weight) in groups {
         if let Some((above, _)) = path.rsplit_once('/') {
             script += &format!("echo +cpu > {above}/cgroup.subtree_control; ");
@@ -62,7 +59,7 @@ struct Seen {
 /// next `seconds`, in the order of their start. Kills them then.
 fn observe(lab: &Lab, start: &str, settle: f64, seconds: f64) -> Vec<Seen> {
     let text = lab.text(&format!(
-        "{SHELL} {start}
+        "{SHELL}{FUNCTIONS} {start}
          pause {settle}; before=$(look); pause {seconds}; after=$(look)
          kill $tasks; echo \"$before\"; echo \"$after\""
     ));
@@ -235,7 +232,7 @@ fn a_thousand_groups_come_and_go() {
     lab.timed(
         "a thousand groups",
         &format!(
-            "{SHELL}
+            "{SHELL}{FUNCTIONS}
              batch=0; while [ $batch -lt 20 ]; do
                  number=0; names=; while [ $number -lt 50 ]; do
                      names=\"$names many/deep/g$number\"; number=$((number+1)); done

@@ -122,9 +122,23 @@ pub fn bare_deterministic_on(kernel: &str, machine: &Machine, cpus: Cpus) -> Set
     setup_with(machine, cpus, kernel, &|_| &[], Clock::Deterministic)
 }
 
-/// A shell function that prints files as they are at one moment. With a program for each file, others
-/// run in between: of two looks at hogs, 4 s apart, a part of a CPU came out as 1.15. Needs `chrt`.
-pub const AT_ONCE: &str = "at_once() { chrt -f 99 cat $*; }\n";
+/// Shell functions for scripts in guests.
+pub const SHELL: &str = "
+    [ -e /tmp/never ] || mkfifo /tmp/never; exec 9<>/tmp/never
+    # Waits for so many seconds without a child: a shell that forks makes its wakes the child's.
+    pause() { read -t $1 never <&9; }
+    # Prints files as they are at one moment. With a program for each file, others run in between: of
+    # two looks at hogs, 4 s apart, a part of a CPU came out as 1.15. Needs chrt.
+    at_once() { chrt -f 99 cat $*; }
+    ROOT=/sys/fs/cgroup
+    # Cgroups are in $ROOT.
+    cgroups() { [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT; }
+    # Loads perch with these arguments. What it says goes to /tmp/said.
+    load() {
+        perch run \"$@\" >/tmp/said 2>&1 & perch=$!
+        until grep -q 'Ctrl-C unloads' /tmp/said || ! kill -0 $perch; do pause 0.01; done
+    }
+    ";
 
 /// As [`bare_deterministic`], with these programs.
 pub fn deterministic_with(
@@ -184,9 +198,9 @@ pub fn printed(guest: &Guest) -> String {
     output.text()
 }
 
-/// What a shell's script prints as the job of such a guest.
+/// What a script with the functions of [`SHELL`] prints as the job of such a guest.
 pub fn shell(mut setup: Setup, script: &str) -> String {
-    setup.job = Some(Command::new(["sh", "-c", script]));
+    setup.job = Some(Command::shell(format!("{SHELL}{script}")));
     printed(&boot(&setup))
 }
 

@@ -7,15 +7,12 @@ use std::iter;
 use perch_lab::Cpus;
 use perch_scheduler::interface::Event;
 
-use crate::guest::{AT_ONCE, Lab, Place, deterministic_with, resolve, shell};
+use crate::guest::{Lab, Place, SHELL, deterministic_with, resolve, shell};
 use crate::loaded::Perch;
 
-/// Shell functions. `$ROOT` is where the groups are.
-const SHELL: &str = "
-    ROOT=/sys/fs/cgroup
-    [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT
-    cd $ROOT; [ -e /tmp/never ] || mkfifo /tmp/never; exec 9<>/tmp/never
-    pause() { read -t $1 never <&9; }
+/// Further functions of the shell.
+const FUNCTIONS: &str = "
+    cgroups; cd $ROOT
     # A task of group $1 that does $2 for ever.
     task() { sh -c \"echo \\$\\$ > $ROOT/$1/cgroup.procs; exec 9<>/tmp/never
         while :; do $2; done\" >/dev/null 2>&1 & tasks=\"$tasks $!\"; }
@@ -62,9 +59,9 @@ fn groups_use_what_their_limits_allow() {
     let machine = resolve("kunpeng920");
     let setup = deterministic_with(&machine, Cpus::AtMost(4), &["chrt"]);
     let script = format!(
-        "{AT_ONCE}{SHELL} {GROUPS} {TASKS}
+        "{FUNCTIONS} {GROUPS} {TASKS}
          measure 2 0.5
-         perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
+         load
          measure 4 0.5
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
@@ -92,11 +89,11 @@ fn waited(perch: &Perch<'_>, event: Event) -> u64 {
 /// Limits are set and lifted, tasks come and go, groups too, while they are throttled.
 fn limits_change(lab: &Lab) {
     lab.text(&format!(
-        "{SHELL} echo +cpu > cgroup.subtree_control; mkdir -p a b; echo 5000 100000 > a/cpu.max"
+        "{SHELL}{FUNCTIONS} echo +cpu > cgroup.subtree_control; mkdir -p a b; echo 5000 100000 > a/cpu.max"
     ));
     let perch = lab.load("");
     lab.text(&format!(
-        "{SHELL} hogs a 5; echo $tasks > /tmp/tasks; sleepers a 3; hogs b 1; echo $tasks > /tmp/all"
+        "{SHELL}{FUNCTIONS} hogs a 5; echo $tasks > /tmp/tasks; sleepers a 3; hogs b 1; echo $tasks > /tmp/all"
     ));
     let reached = |more: u64| {
         let before = waited(&perch, Event::LimitReached);
@@ -109,12 +106,12 @@ fn limits_change(lab: &Lab) {
     assert!(waited(&perch, Event::LimitHeld) > 0);
     // A task that leaves the group, and one whose affinity changes, while they are held or run.
     lab.text(&format!(
-        "{SHELL} set -- $(cat /tmp/tasks); echo $1 > b/cgroup.procs; echo $2 > cgroup.procs
+        "{SHELL}{FUNCTIONS} set -- $(cat /tmp/tasks); echo $1 > b/cgroup.procs; echo $2 > cgroup.procs
          taskset -p 1 $3; taskset -p 2 $4; echo $2 > a/cgroup.procs; kill -9 $5"
     ));
     reached(5);
     lab.text(&format!(
-        "{SHELL} echo max > a/cpu.max; echo 20000 > b/cpu.max; mkdir c; set -- $(cat /tmp/all)
+        "{SHELL}{FUNCTIONS} echo max > a/cpu.max; echo 20000 > b/cpu.max; mkdir c; set -- $(cat /tmp/all)
          for task in $*; do echo $task > c/cgroup.procs; done; rmdir a"
     ));
     // The number stays as nobody is left in a group with a limit.
@@ -160,7 +157,7 @@ fn no_limit_is_so_low_that_the_kernel_ejects_perch() {
     let lab = Lab::small("7.2");
     let perch = lab.load("");
     lab.text(&format!(
-        "{SHELL} echo +cpu > cgroup.subtree_control; mkdir few; echo 1000 1000000 > few/cpu.max
+        "{SHELL}{FUNCTIONS} echo +cpu > cgroup.subtree_control; mkdir few; echo 1000 1000000 > few/cpu.max
          hogs few 12; echo $tasks > /tmp/tasks"
     ));
     lab.until("each task has passed twice", || {

@@ -2,7 +2,7 @@
 //! The operator's page: each of its commands runs in a guest, and each file that it shows is one that perch
 //! takes. `systemctl` is the packages' test's, and `perch lab` the lab's.
 
-use crate::guest::{Lab, Use};
+use crate::guest::{Lab, SHELL, Use};
 
 /// The page's text, as it was when this test was built.
 const PAGE: &str = include_str!("../../../../docs/live/operator.md");
@@ -14,9 +14,7 @@ const GIVEN: &str = "
     echo 'waits = true' >perch.toml
     perch machine detect >my.toml
     echo 1 >/run/web/requests
-    [ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 -o favordynmods none /sys/fs/cgroup
-    mkdir /sys/fs/cgroup/web
-    mkfifo /tmp/never; exec 9<>/tmp/never
+    cgroups; mkdir /sys/fs/cgroup/web
     sh -c 'echo $$ >/sys/fs/cgroup/web/cgroup.procs
         while :; do read -t 0.002 never <&9; done' >/dev/null 2>&1 &
     ";
@@ -76,7 +74,7 @@ fn every_command_of_the_page_works() {
     let commands = blocks.iter().flatten().filter_map(|line| command(line));
     let mut commands: Vec<String> = commands.collect();
     let lab = Lab::small("7.2");
-    lab.text(GIVEN);
+    lab.text(&format!("{SHELL}{GIVEN}"));
     lab.put("/etc/passwd", "www-data:x:33:33::/var/www:/bin/false\n");
     let mut seen = std::collections::BTreeSet::new();
     commands.retain(|command| seen.insert(command.clone()));

@@ -4,7 +4,7 @@
 
 use perch_lab::guest::Status;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;
 use crate::service::pid;
 
@@ -17,11 +17,9 @@ const EXT: u32 = 7;
 
 /// Makes two cgroups that do not contain each other, and one below the first.
 fn make_cgroups(lab: &Lab) {
-    lab.text(
-        "[ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 none /sys/fs/cgroup
-         mkdir -p /sys/fs/cgroup/web/below /sys/fs/cgroup/rest
-         [ -e /tmp/never ] || mkfifo /tmp/never",
-    );
+    lab.text(&format!(
+        "{SHELL} cgroups; mkdir -p $ROOT/web/below $ROOT/rest"
+    ));
 }
 
 /// Starts a task of cgroup `rest`, of another user and of niceness 3, that sleeps and wakes for ever. A

@@ -28,8 +28,6 @@ value = 100
 
 /// Hogs are born on CPU 0 and then may use the CPUs of a mask; `look` prints a step's name and the CPU of each.
 const STEPS: &str = r#"
-    mkfifo /tmp/never; exec 9<>/tmp/never
-    pause() { read -t $1 never <&9; }
     hogs=
     start() {
         sh -c 'while :; do :; done' & hogs="$hogs $!"
@@ -42,10 +40,6 @@ const STEPS: &str = r#"
             for hog in $hogs; do read -r stat </proc/$hog/stat; set -- $stat; line="$line ${39}"; done
             echo "$line"; n=$((n+1))
         done
-    }
-    load() {
-        perch run $* >/tmp/said 2>&1 & perch=$!
-        until grep -q 'Ctrl-C unloads' /tmp/said || ! kill -0 $perch; do pause 0.01; done
     }
     perch machine detect >/tmp/m.toml; echo "$RANKINGS" >>/tmp/m.toml
     moves() { perch stats --format json | tr ',{}' '\n\n\n' | grep '"preferred"'; }

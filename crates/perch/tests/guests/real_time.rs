@@ -3,13 +3,11 @@
 
 use perch_lab::Cpus;
 
-use crate::guest::{AT_ONCE, Place, deterministic_with, resolve, shell};
+use crate::guest::{Place, deterministic_with, resolve, shell};
 
 /// Three hogs on two CPUs, one of which a fourth of SCHED_FIFO takes.
 const SCRIPT: &str = r#"
-    mkfifo /tmp/never; exec 9<>/tmp/never
-    pause() { read -t $1 never <&9; }
-    perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
+    load
     for n in 1 2 3; do sh -c 'while :; do :; done' & hogs="$hogs $!"; done
     pause 0.5; chrt -f 50 sh -c 'while :; do :; done' & real_time=$!
     used() { at_once /proc/uptime $(printf '/proc/%s/schedstat ' $hogs $real_time); }
@@ -22,7 +20,7 @@ const SCRIPT: &str = r#"
 fn a_real_time_hog_s_cpu_is_left() {
     let _place = Place::take();
     let setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(2), &["chrt"]);
-    let text = shell(setup, &format!("{AT_ONCE}{SCRIPT}"));
+    let text = shell(setup, SCRIPT);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 11, "{text}");
     assert_eq!(lines[10], "enabled");

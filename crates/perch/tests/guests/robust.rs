@@ -67,12 +67,8 @@ fn cpus_go_and_come() {
 /// and of a group that has reached its limit. The kernel waits until the last task of the CPU has left. A
 /// hotplug that takes 10 s of the guest's time counts as one that hangs.
 const FULL: &str = r#"
-    mkfifo /tmp/never; exec 9<>/tmp/never
-    pause() { read -t $1 never <&9; }
-    ROOT=/sys/fs/cgroup; [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT
-    echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/few; echo 20000 100000 > $ROOT/few/cpu.max
-    perch run --band 'comm=rt*,priority=5' >/tmp/said 2>&1 & perch=$!
-    until grep -q 'Ctrl-C unloads' /tmp/said || ! kill -0 $perch; do pause 0.05; done
+    cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/few; echo 20000 100000 > $ROOT/few/cpu.max
+    load --band 'comm=rt*,priority=5'
     hog='while :; do :; done'
     for n in 1 2 3 4 5 6; do
         sh -c "echo \$\$ > $ROOT/few/cgroup.procs; $hog" & tasks="$tasks $!"

@@ -4,7 +4,7 @@
 
 use perch_lab::Cpus;
 
-use crate::guest::{AT_ONCE, Place, deterministic_with, resolve, shell};
+use crate::guest::{Place, deterministic_with, resolve, shell};
 
 /// Rounds, each with new tasks: where they are born decides much of what happens to them.
 const ROUNDS: usize = 6;
@@ -14,11 +14,7 @@ const LINES: usize = 26;
 /// Four hogs of SCHED_IDLE and four of a group with cpu.idle, on four CPUs; then three ordinary hogs, and a
 /// task that works for a moment every 5 ms.
 const TASKS: &str = r#"
-    ROOT=/sys/fs/cgroup
-    [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT
-    mkfifo /tmp/never; exec 9<>/tmp/never
-    pause() { read -t $1 never <&9; }
-    echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/lazy; echo 1 > $ROOT/lazy/cpu.idle
+    cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/lazy; echo 1 > $ROOT/lazy/cpu.idle
     hog='while :; do :; done'
     start() {
         hogs= lazy=
@@ -83,8 +79,8 @@ fn idle_tasks_use_what_others_leave() {
     let _place = Place::take();
     let setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(4), &["chrt"]);
     let script = format!(
-        "{AT_ONCE}{TASKS} rounds {ROUNDS}
-         perch run >/tmp/said 2>&1 & until grep -q 'Ctrl-C unloads' /tmp/said; do pause 0.01; done
+        "{TASKS} rounds {ROUNDS}
+         load
          rounds {ROUNDS}
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );

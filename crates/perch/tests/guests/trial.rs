@@ -6,7 +6,7 @@
 use perch_lab::guest::{Output, Process, Signal, Status};
 use serde_json::Value;
 
-use crate::guest::{Lab, PERCH};
+use crate::guest::{Lab, PERCH, SHELL};
 use crate::validator::check;
 
 /// Starts tasks that wake each other until the guest ends; the pauses leave the emulator time for the
@@ -159,10 +159,9 @@ fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
 #[test]
 fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
     let lab = Lab::boot("7.2", 8);
-    lab.text(
-        "cd /sys/fs/cgroup; [ -e cgroup.procs ] || mount -t cgroup2 none .
-         cd /sys/fs/cgroup && mkdir -p busy/below quiet",
-    );
+    lab.text(&format!(
+        "{SHELL} cgroups; mkdir -p $ROOT/busy/below $ROOT/quiet"
+    ));
     let enter = |group: &str| format!("echo $$ > /sys/fs/cgroup/{group}/cgroup.procs");
     let _busy = lab.start(&format!("{}; {LOAD}", enter("busy/below")));
     // It sleeps before the trial begins, so nothing wakes it.

@@ -8,7 +8,7 @@ use perch_lab::guest::Command;
 use perch_scheduler::stats::Report;
 use serde_json::Value;
 
-use crate::guest::{Place, bare_deterministic, boot, resolve, shell};
+use crate::guest::{Place, SHELL, bare_deterministic, boot, resolve, shell};
 
 /// Two pairs for 100 ms of the guest's clock, which all CPUs' instructions advance: starting takes a
 /// while.
@@ -80,7 +80,7 @@ fn wake_ups_are_counted_and_moves_have_distances() {
 fn on_two_cpus(script: &str) -> String {
     let _place = Place::take();
     let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(2));
-    setup.job = Some(Command::new(["sh", "-c", script]));
+    setup.job = Some(Command::shell(format!("{SHELL}{script}")));
     let guest = boot(&setup);
     let output = guest.job().unwrap().wait().unwrap();
     let (text, log) = (output.text(), output.error_text());
@@ -94,8 +94,7 @@ fn report(text: &str) -> Report {
 
 /// Two hogs share CPU 1; the second that counts lies between two looks at the statistics.
 const HOGS: &str = "
-perch run --set waits=true >/tmp/log 2>&1 & perch=$!
-until perch stats >/dev/null 2>&1; do sleep 0.1; done
+load --set waits=true
 for hog in 1 2; do taskset 2 sh -c 'while :; do :; done' & hogs=\"$hogs $!\"; done
 sleep 0.5
 perch stats --format json
@@ -107,7 +106,7 @@ perch lab pairs --pairs 1 --by pipe --warmup 400ms --measure 100ms >/dev/null
 perch stats --format json
 kill $perch
 wait $perch
-cat /tmp/log >&2
+cat /tmp/said >&2
 ";
 
 #[test]
@@ -155,13 +154,10 @@ fn of_two_hogs_on_a_cpu_one_always_waits() {
 /// A hog whose group may use a fifth of a CPU, and on another CPU two of the band that take turns; the second
 /// that counts lies between two looks at the statistics.
 const HELD: &str = "
-root=/sys/fs/cgroup
-[ -e $root/cgroup.procs ] || mount -t cgroup2 none $root
-echo +cpu > $root/cgroup.subtree_control; mkdir $root/few $root/turns
-echo 20000 100000 > $root/few/cpu.max
-perch run --set waits=true,group_waits=true --band cgroup=/turns,priority=5,policy=rr >/tmp/log 2>&1 & perch=$!
-until perch stats >/dev/null 2>&1; do sleep 0.1; done
-hog() { sh -c \"echo \\$\\$ > $root/$1/cgroup.procs; exec taskset $2 sh -c 'while :; do :; done'\" & hogs=\"$hogs $!\"; }
+cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/few $ROOT/turns
+echo 20000 100000 > $ROOT/few/cpu.max
+load --set waits=true,group_waits=true --band cgroup=/turns,priority=5,policy=rr
+hog() { sh -c \"echo \\$\\$ > $ROOT/$1/cgroup.procs; exec taskset $2 sh -c 'while :; do :; done'\" & hogs=\"$hogs $!\"; }
 hog few 1; hog turns 2; hog turns 2
 sleep 0.5
 perch stats --format json
@@ -170,7 +166,7 @@ perch stats --format json
 perch stats | sed -n '/waited in cgroup/,/^$/p' >&2
 kill $hogs $perch
 wait $perch
-cat /tmp/log >&2
+cat /tmp/said >&2
 ";
 
 #[test]
