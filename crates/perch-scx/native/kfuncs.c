@@ -320,6 +320,14 @@ KFUNC(scx_u32, scx_bpf_reenqueue_local, void)
 	return KERNEL(reenqueue_local);
 }
 
+KFUNC(void, bpf_rcu_read_lock, void)
+{
+}
+
+KFUNC(void, bpf_rcu_read_unlock, void)
+{
+}
+
 /* A walk through a queue. The iterator is the program's struct bpf_iter_scx_dsq. */
 KFUNC(int, bpf_iter_scx_dsq_new, scx_u64 *it, scx_u64 dsq, scx_u64 flags)
 {

@@ -19,14 +19,6 @@ int CONFIG_HZ = 250;
 char CONFIG_CC_VERSION_TEXT[64];
 char CONFIG_LOCALVERSION[64];
 
-KFUNC(void, bpf_rcu_read_lock, void)
-{
-}
-
-KFUNC(void, bpf_rcu_read_unlock, void)
-{
-}
-
 KFUNC(void, bpf_preempt_disable, void)
 {
 }

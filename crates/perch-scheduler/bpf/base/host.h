@@ -222,12 +222,6 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 #define PERCH_ASKS_FIRST
 #include "../../../../policy/include/perch/select.h"
 
-/* A kernel before 6.17 tells of no limit, and would not take a timer that walks through queues. */
-static inline bool kernel_tells_limits(void)
-{
-	return bpf_core_field_exists(((struct scx_cgroup_init_args *)0)->bw_quota_us);
-}
-
 /* True for a CPU without a domain: it is offline or isolated, or the only one. */
 static inline bool is_apart(perch_u32 cpu)
 {

@@ -46,12 +46,12 @@ static inline void empty_queue(perch_u32 cpu)
 
 /*
  * At a turn of the timer: the CPU idled in between the steps of hotplug, or another CPU handed
- * over a task while this one went. 6.16 would not take a timer that walks through queues.
+ * over a task while this one went.
  */
 static inline void stay_offline(perch_u32 cpu)
 {
 	mark_busy(cpu);
-	if (kernel_tells_limits() && is_waiting(cpu))
+	if (is_waiting(cpu))
 		empty_queue(cpu);
 }
 

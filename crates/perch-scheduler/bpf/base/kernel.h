@@ -278,6 +278,8 @@ extern const struct rq runqueues __ksym;
 
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
+void bpf_rcu_read_lock(void) __ksym;
+void bpf_rcu_read_unlock(void) __ksym;
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 __s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
 void scx_bpf_destroy_dsq(__u64 dsq_id) __ksym;

@@ -155,6 +155,11 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 
 	coarse_now = now;
 	perch_turns++;
+	/*
+	 * Walks through queues need it. A timer does not sleep, but up to 6.17 the verifier
+	 * takes it for perch_init(), which sets it and may.
+	 */
+	bpf_rcu_read_lock();
 	follow_turn(now);
 	for (cpu = 0; cpu < c->topology.nr_cpus && can_loop; cpu++)
 		if (!update_cpu(cpu, elapsed) && !is_apart(cpu))
@@ -162,6 +167,7 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 	update_llcs(some_idle);
 	level_machine();
 	look_for_impatient(now);
+	bpf_rcu_read_unlock();
 	bpf_timer_start(timer, c->balance_ns, 0);
 	return 0;
 }

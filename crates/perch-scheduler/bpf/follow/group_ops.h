@@ -46,7 +46,8 @@ __s32 BPF_PROG(perch_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_ar
 
 	use_arena();
 	err = init_group(cgrp, args->weight);
-	if (!err && kernel_tells_limits())
+	/* A kernel before 6.17 tells of no limit. */
+	if (!err && bpf_core_field_exists(args->bw_quota_us))
 		limit_group(cgrp, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 	return err;
 }

@@ -549,7 +549,7 @@ static inline void limit_offline(perch_u32 cpu)
 
 static inline void limit_turn(perch_u64 now)
 {
-	if (kernel_tells_limits() && nr_limits)
+	if (nr_limits)
 		look_at_limits(now);
 }
 

@@ -117,7 +117,8 @@ fn kernel(found: &Diagnosis) -> Check {
     const NAME: &str = "kernel";
     if let Err(error) = &found.sched_ext {
         let check = check(NAME, Mark::Problem, error);
-        return check.advise("boot such a kernel (Debian's forky and sid have one)");
+        return check
+            .advise("boot such a kernel (Debian's forky, sid and trixie-backports have one)");
     }
     let has = format!("Linux {} has sched_ext", found.version);
     match version(&found.version) {

@@ -224,3 +224,19 @@ fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
     perch.report();
     perch.unload();
 }
+
+/// Of each release that Debian has a sound build of; distributions and verifiers differ.
+#[test]
+#[ignore = "seven guests, and fetches four kernels, for --long"]
+fn it_loads_into_each_release() {
+    for kernel in ["6.16", "6.17", "6.18", "6.19", "7.0", "7.2", "7.3"] {
+        let _place = Place::take();
+        let setup = bare_deterministic_on(kernel, &resolve("kunpeng920"), Cpus::AtMost(2));
+        let text = shell(
+            setup,
+            "load --set waits=true,group_waits=true --band comm=x,priority=5
+             cat /sys/kernel/sched_ext/state /tmp/said",
+        );
+        assert!(text.starts_with("enabled\n"), "{kernel}: {text}");
+    }
+}
