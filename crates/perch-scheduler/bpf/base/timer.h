@@ -156,8 +156,8 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 	coarse_now = now;
 	perch_turns++;
 	/*
-	 * Walks through queues need it. A timer does not sleep, but up to 6.17 the verifier
-	 * takes it for perch_init(), which sets it and may.
+	 * Walks through queues need an RCU critical section. Up to 6.17 the verifier sees none
+	 * in a timer's callback if the program that sets the timer, perch_init(), may sleep.
 	 */
 	bpf_rcu_read_lock();
 	follow_turn(now);

@@ -131,7 +131,7 @@ pub const SHELL: &str = "
     # two looks at hogs, 4 s apart, a part of a CPU came out as 1.15. Needs chrt.
     at_once() { chrt -f 99 cat $*; }
     ROOT=/sys/fs/cgroup
-    # Cgroups are in $ROOT.
+    # Mounts the cgroups at $ROOT.
     cgroups() { [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT; }
     # Loads perch with these arguments. What it says goes to /tmp/said.
     load() {
