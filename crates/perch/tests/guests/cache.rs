@@ -15,12 +15,9 @@ const LOOKS: usize = 100;
 /// The rounds of such looks, a second apart, until all threads are where they should be.
 const ROUNDS: usize = 8;
 
-/// Further functions of the shell. `look` looks without a child.
+/// A further function of the shell.
 const FUNCTIONS: &str = "
     threads() { for t in /proc/$1/task/*; do echo ${t##*/}; done; }
-    look() { looks=0; while [ $looks -lt $1 ]; do for task in $2; do
-        read -r stat < /proc/$task/stat; stat=${stat##*) }; set -- $1 \"$2\" $stat
-        echo $looks $task ${39}; done; pause 0.005; looks=$((looks+1)); done; }
     ";
 
 /// Two nodes of two last-level caches of four CPUs each, numbered in this order.

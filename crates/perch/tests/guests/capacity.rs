@@ -26,9 +26,6 @@ const FUNCTIONS: &str = "
     small() { taskset $1 sh -c 'exec 9<>/tmp/never; while :; do
         n=0; while [ $n -lt 30 ]; do n=$((n+1)); done; read -t 0.04 never <&9; done' \
         >/dev/null 2>&1 & }
-    look() { looks=0; while [ $looks -lt $1 ]; do for task in $2; do
-        read -r stat < /proc/$task/stat; stat=${stat##*) }; set -- $1 \"$2\" $stat
-        echo $task ${39}; done; pause 0.005; looks=$((looks+1)); done; }
     ";
 
 /// A CPU mask as taskset takes it, of the CPUs that the condition names.
@@ -85,7 +82,7 @@ impl Bench<'_> {
         let mut found: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
         for line in text.lines() {
             let mut words = line.split(' ').map(|word| word.parse::<u32>().unwrap());
-            let (task, cpu) = (words.next().unwrap(), words.next().unwrap());
+            let (_look, task, cpu) = (words.next(), words.next().unwrap(), words.next().unwrap());
             let capacity = self.machine.cpus[cpu as usize].capacity;
             *found.entry(task).or_default().entry(capacity).or_default() += 100.0 / LOOKS as f64;
         }
@@ -221,7 +218,7 @@ fn groups_clamp_the_need_of_their_tasks() {
     let setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
     let script = format!(
         "{FUNCTIONS}
-        cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/small $ROOT/big
+        cgroups favordynmods; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/small $ROOT/big
         echo 10 > $ROOT/small/cpu.uclamp.max; echo 100 > $ROOT/big/cpu.uclamp.min
         perch machine detect > /tmp/machine.toml
         printf '[[capacity]]\\ncpus = \"0-1\"\\nvalue = 446\\n[[capacity]]\\ncpus = \"2-3\"\\nvalue = 1024\\n' \

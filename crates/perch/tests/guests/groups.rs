@@ -23,13 +23,14 @@ const FUNCTIONS: &str = "
         read -t 0.0002 never <&9'; }
     # What each of the tasks ran and waited, ns, and how often it was switched to. One program reads
     # all: another start between two tasks would take a part of a second where CPUs are busy.
-    look() { cat $(printf '/proc/%s/schedstat ' $tasks); }
+    ran() { cat $(printf '/proc/%s/schedstat ' $tasks); }
     ";
 
 /// Makes cgroups with cpu controllers, each with its weight; a parent comes before its children.
 fn make(lab: &Lab, groups: &[(&str, u32)]) {
-    let mut script =
-        format!("{SHELL} cgroups; cd $ROOT && echo +cpu > cgroup.subtree_control || exit 1; ");
+    let mut script = format!(
+        "{SHELL} cgroups favordynmods; cd $ROOT && echo +cpu > cgroup.subtree_control || exit 1; "
+    );
     for (path, weight) in groups {
         if let Some((above, _)) = path.rsplit_once('/') {
             script += &format!("echo +cpu > {above}/cgroup.subtree_control; ");
@@ -60,7 +61,7 @@ struct Seen {
 fn observe(lab: &Lab, start: &str, settle: f64, seconds: f64) -> Vec<Seen> {
     let text = lab.text(&format!(
         "{SHELL}{FUNCTIONS} {start}
-         pause {settle}; before=$(look); pause {seconds}; after=$(look)
+         pause {settle}; before=$(ran); pause {seconds}; after=$(ran)
          kill $tasks; echo \"$before\"; echo \"$after\""
     ));
     let rows: Vec<Vec<f64>> = text

@@ -131,8 +131,13 @@ pub const SHELL: &str = "
     # two looks at hogs, 4 s apart, a part of a CPU came out as 1.15. Needs chrt.
     at_once() { chrt -f 99 cat $*; }
     ROOT=/sys/fs/cgroup
-    # Mounts the cgroups at $ROOT.
-    cgroups() { [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o favordynmods none $ROOT; }
+    # Mounts the cgroups at $ROOT. With `favordynmods`, moving a task between them waits for no grace
+    # period.
+    cgroups() { [ -e $ROOT/cgroup.procs ] || mount -t cgroup2 -o ${1:-rw} none $ROOT; }
+    # `look N TASKS`: N times, 5 ms apart, the number of the look, the task and its CPU.
+    look() { looks=0; while [ $looks -lt $1 ]; do for task in $2; do
+        read -r stat < /proc/$task/stat; stat=${stat##*) }; set -- $1 \"$2\" $stat
+        echo $looks $task ${39}; done; pause 0.005; looks=$((looks+1)); done; }
     # Loads perch with these arguments. What it says goes to /tmp/said.
     load() {
         perch run \"$@\" >/tmp/said 2>&1 & perch=$!

@@ -12,7 +12,7 @@ use crate::loaded::Perch;
 
 /// Further functions of the shell.
 const FUNCTIONS: &str = "
-    cgroups; cd $ROOT
+    cgroups favordynmods; cd $ROOT
     # A task of group $1 that does $2 for ever.
     task() { sh -c \"echo \\$\\$ > $ROOT/$1/cgroup.procs; exec 9<>/tmp/never
         while :; do $2; done\" >/dev/null 2>&1 & tasks=\"$tasks $!\"; }

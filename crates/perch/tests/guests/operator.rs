@@ -14,7 +14,7 @@ const GIVEN: &str = "
     echo 'waits = true' >perch.toml
     perch machine detect >my.toml
     echo 1 >/run/web/requests
-    cgroups; mkdir /sys/fs/cgroup/web
+    cgroups favordynmods; mkdir /sys/fs/cgroup/web
     sh -c 'echo $$ >/sys/fs/cgroup/web/cgroup.procs
         while :; do read -t 0.002 never <&9; done' >/dev/null 2>&1 &
     ";

@@ -67,7 +67,7 @@ fn cpus_go_and_come() {
 /// and of a group that has reached its limit. The kernel waits until the last task of the CPU has left. A
 /// hotplug that takes 10 s of the guest's time counts as one that hangs.
 const FULL: &str = r#"
-    cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/few; echo 20000 100000 > $ROOT/few/cpu.max
+    cgroups favordynmods; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/few; echo 20000 100000 > $ROOT/few/cpu.max
     load --band 'comm=rt*,priority=5'
     hog='while :; do :; done'
     for n in 1 2 3 4 5 6; do

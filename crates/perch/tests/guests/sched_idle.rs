@@ -14,7 +14,7 @@ const LINES: usize = 26;
 /// Four hogs of SCHED_IDLE and four of a group with cpu.idle, on four CPUs; then three ordinary hogs, and a
 /// task that works for a moment every 5 ms.
 const TASKS: &str = r#"
-    cgroups; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/lazy; echo 1 > $ROOT/lazy/cpu.idle
+    cgroups favordynmods; echo +cpu > $ROOT/cgroup.subtree_control; mkdir $ROOT/lazy; echo 1 > $ROOT/lazy/cpu.idle
     hog='while :; do :; done'
     start() {
         hogs= lazy=
