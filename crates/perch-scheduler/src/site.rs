@@ -55,31 +55,33 @@ pub(crate) enum SiteError {
 }
 
 impl Site {
-    /// Looks at the machine below `root`, or at as much of `described` as is online.
+    /// Looks at the machine below `root`.
+    ///
+    /// # Errors
+    /// When /sys does not tell the machine.
+    pub fn look(root: &Path) -> Result<Site, MachineError> {
+        Ok(Site::of(root, Host::detect(root)?))
+    }
+
+    /// The machine below `root` as it is described: as much of it as is online.
     ///
     /// # Errors
     /// [`SiteError`] when /sys does not tell the machine, or when it contradicts the description.
-    pub fn look(root: &Path, described: Option<&Machine>) -> Result<Site, SiteError> {
+    pub fn as_described(root: &Path, described: &Machine) -> Result<Site, SiteError> {
         let mut host = Host::detect(root)?;
-        let capacity_notes = std::mem::take(&mut host.capacity_notes);
-        let (capacity_source, capacity_notes, ranking_note) = match described {
-            None => (
-                host.capacity_source,
-                capacity_notes,
-                host.ranking_note.take(),
-            ),
-            Some(_) => (CapacitySource::Described, Vec::new(), None),
-        };
+        host.machine = described::check(described, &host).map_err(|source| SiteError::Other {
+            name: described.name.clone(),
+            source,
+        })?;
+        host.capacity_source = CapacitySource::Described;
+        host.capacity_notes.clear();
+        host.ranking_note = None;
+        Ok(Site::of(root, host))
+    }
+
+    fn of(root: &Path, host: Host) -> Site {
         let isolated = isolated(&Tree::new(root), &host.numbers);
-        let whole = match described {
-            None => host.machine,
-            Some(described) => {
-                described::check(described, &host).map_err(|source| SiteError::Other {
-                    name: described.name.clone(),
-                    source,
-                })?
-            }
-        };
+        let whole = host.machine;
         let nr_cpus = host.numbers.last().map_or(0, |&last| last as usize + 1);
         let below = |cpu: &u32| (*cpu as usize) < nr_cpus;
         let missing = (0..).take_while(below);
@@ -93,17 +95,17 @@ impl Site {
             .map(|(place, _)| place)
             .collect();
         numbers.retain(takes_part);
-        Ok(Site {
+        Site {
             machine: whole.part(&keep),
             whole,
             numbers,
             nr_cpus,
             missing,
             isolated,
-            capacity_source,
-            capacity_notes,
-            ranking_note,
-        })
+            capacity_source: host.capacity_source,
+            capacity_notes: host.capacity_notes,
+            ranking_note: host.ranking_note,
+        }
     }
 
     /// Splits each last-level cache.
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn a_missing_cpu_is_in_no_domain() {
         let root = root(&[0, 1, 2, 4, 5, 6], &[]);
-        let site = Site::look(root.path(), None).unwrap();
+        let site = Site::look(root.path()).unwrap();
         assert_eq!(site.missing, [3]);
         let topology = site.topology();
         assert_eq!(topology.nr_cpus(), 7);
@@ -248,7 +250,7 @@ mod tests {
                 ("sys/fs/cgroup/cpuset.cpus.isolated", "0,7"),
             ],
         );
-        let site = Site::look(root.path(), None).unwrap();
+        let site = Site::look(root.path()).unwrap();
         assert_eq!((site.whole.cpus.len(), site.machine.cpus.len()), (8, 5));
         let topology = site.topology();
         // Those at the end have numbers too: tasks run there.
@@ -268,7 +270,7 @@ mod tests {
     fn a_machine_of_isolated_cpus_is_a_machine() {
         let files = [("sys/devices/system/cpu/isolated", "0-7")];
         let root = root(&[0, 1], &files);
-        let site = Site::look(root.path(), None).unwrap();
+        let site = Site::look(root.path()).unwrap();
         assert!(site.isolated.is_empty() && site.missing.is_empty());
         assert_eq!(site.topology().nr_cpus(), 2);
     }
@@ -294,7 +296,7 @@ mod tests {
             .collect();
         let all: Vec<u32> = (0..8).collect();
         let root = root(&all, &files);
-        let site = Site::look(root.path(), None).unwrap();
+        let site = Site::look(root.path()).unwrap();
         let topology = site.topology();
         assert_eq!((topology.capacity(3), topology.capacity(4)), (1024, 512));
         let (modes, _) = Settings::default().modes_for(&topology);
@@ -309,7 +311,7 @@ mod tests {
         // A file's capacities are its writer's.
         let text = "name = \"m\"\n[topology]\ncores_per_llc = 4\nthreads_per_core = 2\n";
         let described = Machine::from_toml_str(text, "m").unwrap();
-        let site = Site::look(root.path(), Some(&described)).unwrap();
+        let site = Site::as_described(root.path(), &described).unwrap();
         assert_eq!(site.topology().capacity(4), 1024);
         assert!(site.notes().is_empty());
     }
@@ -321,7 +323,7 @@ mod tests {
         let described = Machine::from_toml_str(text, "m").unwrap();
         for online in [vec![0, 1, 2, 4, 5, 6, 7], vec![0, 1, 2, 3, 4, 5]] {
             let root = root(&online, &[]);
-            let site = Site::look(root.path(), Some(&described)).unwrap();
+            let site = Site::as_described(root.path(), &described).unwrap();
             let topology = site.topology();
             assert_eq!(
                 (site.machine.cpus.len(), topology.nr_llcs()),
@@ -333,7 +335,7 @@ mod tests {
         // Half of it is what the other half would be, but for its last CPU.
         let root = root(&[0, 1, 2, 3, 4], &[]);
         let short = described.part(&[0, 1, 2, 3]);
-        let error = Site::look(root.path(), Some(&short)).unwrap_err();
+        let error = Site::as_described(root.path(), &short).unwrap_err();
         assert!(
             error
                 .to_string()
@@ -347,7 +349,7 @@ mod tests {
         let all: Vec<u32> = (0..8).collect();
         let files = [("sys/devices/system/cpu/isolated", "0-1")];
         let root = root(&all, &files);
-        let mut site = Site::look(root.path(), None).unwrap();
+        let mut site = Site::look(root.path()).unwrap();
         let error = site.split_llcs(4).unwrap_err().to_string();
         assert!(error.ends_with("expected 1 to 3"), "{error}");
         site.split_llcs(3).unwrap();

@@ -10,7 +10,7 @@ use crate::intent::Intent;
 use crate::kernel::Kernel;
 use crate::program::Abilities;
 use crate::settings::{Chosen, Settings, SettingsError};
-use crate::site::{Site, SiteError};
+use crate::site::Site;
 
 /// What `perch run` would load on a machine.
 pub struct Load {
@@ -57,11 +57,7 @@ pub(super) fn look(
     settings: &Settings,
     abilities: Abilities,
 ) -> Result<Load, MachineError> {
-    let mut site = match Site::look(root, None) {
-        Ok(site) => site,
-        Err(SiteError::Unknown(error)) => return Err(error),
-        Err(SiteError::Other { .. }) => unreachable!("no description is given"),
-    };
+    let mut site = Site::look(root)?;
     let split = site.split_llcs(settings.tuning().split_llc);
     let intent = Intent::new(kernel, &site, settings);
     let choices = settings.choices(&intent.topology).collect();

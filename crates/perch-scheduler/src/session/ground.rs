@@ -75,7 +75,12 @@ impl Ground<'_> {
 
     /// The machine as it is now, or as it is described.
     fn site(&self) -> Result<Site, SchedulerError> {
-        Site::look("/".as_ref(), self.described).map_err(|error| match error {
+        let root = "/".as_ref();
+        let site = match self.described {
+            None => Site::look(root).map_err(SiteError::Unknown),
+            Some(described) => Site::as_described(root, described),
+        };
+        site.map_err(|error| match error {
             SiteError::Unknown(error) => UnableError::Machine(error).into(),
             SiteError::Other { name, source } => {
                 SettingsError::OtherMachine { name, source }.into()
