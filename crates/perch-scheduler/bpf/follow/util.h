@@ -65,28 +65,45 @@ static inline perch_u32 clamp_of(const struct uclamp_se *clamp)
 	return BPF_CORE_READ_BITFIELD(clamp, value);
 }
 
+/* The most that a task may ask for: the limits of the whole system (sched_util_clamp_min, _max). */
+static perch_u32 system_min = 1024, system_max = 1024;
+
+/* The kernel keeps these limits as the clamps of the root group, too. */
+static inline void util_turn(perch_u64 now)
+{
+	const struct task_struct *p = bpf_get_current_task_btf();
+	const struct task_group *g = p ? p->sched_task_group : 0;
+
+	if (!bpf_core_field_exists(g->uclamp) || !g)
+		return;
+	while (g->parent && can_loop)
+		g = g->parent;
+	system_min = clamp_of(&g->uclamp[0]);
+	system_max = clamp_of(&g->uclamp[1]);
+}
+
 /*
- * Reads the clamps that were set for the task itself, and keeps them between those of its cgroup. The root
- * has none, nor have autogroups. Those of the whole system (sysctl) are not looked at.
+ * Reads the clamps that were set for the task itself, and keeps them between those of its cgroup and below
+ * those of the whole system. The root has none of its own, nor have autogroups.
  */
 static inline void look_at_clamps(struct perch_task *t, const struct task_struct *p)
 {
 	const struct task_group *g = p->sched_task_group;
-	perch_u32 min, max;
+	perch_u32 min = 0, max = 1024;
 
-	t->uclamp_min = 0;
-	t->uclamp_max = 1024;
+	t->uclamp_min = min;
+	t->uclamp_max = max;
 	if (bpf_core_field_exists(p->uclamp_req)) {
 		t->uclamp_min = clamp_of(&p->uclamp_req[0]);
 		t->uclamp_max = clamp_of(&p->uclamp_req[1]);
 	}
-	if (!bpf_core_field_exists(g->uclamp) || !g || !g->parent ||
-	    (bpf_core_field_exists(g->autogroup) && g->autogroup))
-		return;
-	min = clamp_of(&g->uclamp[0]);
-	max = clamp_of(&g->uclamp[1]);
-	t->uclamp_min = clamp(t->uclamp_min, min, max);
-	t->uclamp_max = clamp(t->uclamp_max, min, max);
+	if (bpf_core_field_exists(g->uclamp) && g && g->parent &&
+	    !(bpf_core_field_exists(g->autogroup) && g->autogroup)) {
+		min = clamp_of(&g->uclamp[0]);
+		max = clamp_of(&g->uclamp[1]);
+	}
+	t->uclamp_min = clamp(clamp(t->uclamp_min, min, max), 0, system_min);
+	t->uclamp_max = clamp(clamp(t->uclamp_max, min, max), 0, system_max);
 }
 
 /*
@@ -150,6 +167,7 @@ static const struct perch_follower util_follower = {
 	.running = util_running,
 	.tick = util_tick,
 	.stopping = util_stopping,
+	.turn = util_turn,
 };
 
 #endif

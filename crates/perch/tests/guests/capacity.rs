@@ -207,12 +207,13 @@ fn tasks_are_where_they_belong_on_pixel4() {
 }
 
 /// A hog that its group's `cpu.uclamp.max` makes small stays on a LITTLE CPU, where another leaves for a big
-/// one; and a task whose group's `cpu.uclamp.min` asks for a big CPU wakes on one. Both hogs go back to their
-/// LITTLE CPUs before each look, because an idle big CPU may still take the small one while it waits behind
-/// another task, and has no reason to give it back. The guest is an x86-64 one with a machine file that tells
-/// the capacities, because Debian's arm64 cloud kernel has no clamps.
+/// one, until the limits of the whole system make it small, too. A task whose group's `cpu.uclamp.min` asks for
+/// a big CPU wakes on one, but not under these limits. All go back to their LITTLE CPUs before each look,
+/// because an idle big CPU may still take a small task while it waits behind another, and has no reason to
+/// give it back. The guest is an x86-64 one with a machine file that tells the capacities, because Debian's
+/// arm64 cloud kernel has no clamps.
 #[test]
-fn groups_clamp_the_need_of_their_tasks() {
+fn groups_and_the_system_clamp_the_need_of_tasks() {
     const TRIES: usize = 40;
     let _place = Place::take();
     let setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
@@ -227,28 +228,37 @@ fn groups_clamp_the_need_of_their_tasks() {
         hog 1; capped=$!; echo $capped > $ROOT/small/cgroup.procs
         hog 2; free=$!
         pause 0.3
-        tries=0; while [ $tries -lt {TRIES} ]; do
+        often() {{ tries=0; while [ $tries -lt {TRIES} ]; do $1; tries=$((tries+1)); done; }}
+        hogs() {{
             taskset -p 1 $capped >/dev/null; taskset -p 2 $free >/dev/null
             pause 0.02
             taskset -p f $capped >/dev/null; taskset -p f $free >/dev/null
             pause 0.03
-            look 1 \"$capped $free\"; tries=$((tries+1))
-        done | sed \"s/^$capped /capped /; s/^$free /free /\"
-        kill -9 $free; wait $free 2>/dev/null
+            look 1 \"$capped $free\"
+        }}
+        often hogs | sed \"s/^0 $capped /capped /; s/^0 $free /free /\"
+        for limit in min max; do echo 100 > /proc/sys/kernel/sched_util_clamp_$limit; done
+        often hogs | sed \"s/^0 $capped /both /; s/^0 $free /system /\"
+        kill -9 $capped $free; wait $capped $free 2>/dev/null
         small 2; boosted=$!; echo $boosted > $ROOT/big/cgroup.procs
+        awake() {{
+            taskset -p 2 $boosted >/dev/null
+            pause 0.02
+            taskset -p f $boosted >/dev/null
+            pause 0.1
+            look 1 $boosted
+        }}
         pause 0.3
-        taskset -p f $boosted >/dev/null
+        often awake | sed \"s/^0 $boosted /limited /\"
+        for limit in max min; do echo 1024 > /proc/sys/kernel/sched_util_clamp_$limit; done
         pause 0.3
-        tries=0; while [ $tries -lt {TRIES} ]; do
-            pause 0.05
-            look 1 $boosted; tries=$((tries+1))
-        done | sed \"s/^$boosted /boosted /\"
+        often awake | sed \"s/^0 $boosted /boosted /\"
         perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
     let text = shell(setup, &script);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 3 * TRIES + 1, "{text}");
-    assert_eq!(lines[3 * TRIES], "enabled");
+    assert_eq!(lines.len(), 6 * TRIES + 1, "{text}");
+    assert_eq!(lines[6 * TRIES], "enabled");
     let on_big = |task: &str| {
         let big = [format!("{task} 2"), format!("{task} 3")];
         let there = lines
@@ -256,11 +266,14 @@ fn groups_clamp_the_need_of_their_tasks() {
             .filter(|line| big.iter().any(|big| big == *line));
         100 * there.count() / TRIES
     };
-    let found = ["capped", "free", "boosted"].map(on_big);
-    println!(
-        "looks that found the capped hog, the other and the boosted task on a big CPU: {found:?} %"
-    );
-    assert!(found[0] <= 10, "{found:?}");
-    assert!(found[1] >= 90, "{found:?}");
-    assert!(found[2] >= 90, "{found:?}");
+    let found =
+        ["capped", "free", "both", "system", "limited", "boosted"].map(|task| (task, on_big(task)));
+    println!("looks that found each task on a big CPU, %: {found:?}");
+    for (task, looks) in found {
+        let is_large = ["free", "boosted"].contains(&task);
+        assert!(
+            if is_large { looks >= 90 } else { looks <= 10 },
+            "{found:?}"
+        );
+    }
 }
