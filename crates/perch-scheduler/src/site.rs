@@ -12,7 +12,8 @@ use std::sync::Arc;
 use perch_machine::{CapacitySource, Host, Machine, MachineError, SplitError, cpulist};
 use perch_policy::Topology;
 
-use crate::described::{self, Difference};
+use crate::described;
+use crate::settings::SettingsError;
 use crate::tree::Tree;
 
 /// A machine, and the CPUs of it that take part.
@@ -38,22 +39,6 @@ pub(crate) struct Site {
     pub ranking_note: Option<String>,
 }
 
-/// The reason why perch has no picture of a machine.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SiteError {
-    /// The machine cannot be told from its /sys.
-    #[error(transparent)]
-    Unknown(#[from] MachineError),
-    /// The machine that is to be believed in cannot be this one.
-    #[error("{name} is not this machine: {source}")]
-    Other {
-        /// The name of the description.
-        name: String,
-        /// The first difference.
-        source: Difference,
-    },
-}
-
 impl Site {
     /// Looks at the machine below `root`.
     ///
@@ -63,23 +48,29 @@ impl Site {
         Ok(Site::of(root, Host::detect(root)?))
     }
 
-    /// The machine below `root` as it is described: as much of it as is online.
+    /// The machine below `root`, of which `host` was detected, as the user describes it: as much of it
+    /// as is online.
     ///
     /// # Errors
-    /// [`SiteError`] when /sys does not tell the machine, or when it contradicts the description.
-    pub fn as_described(root: &Path, described: &Machine) -> Result<Site, SiteError> {
-        let mut host = Host::detect(root)?;
-        host.machine = described::check(described, &host).map_err(|source| SiteError::Other {
-            name: described.name.clone(),
-            source,
-        })?;
+    /// When `host` contradicts the description.
+    pub fn as_described(
+        root: &Path,
+        mut host: Host,
+        described: &Machine,
+    ) -> Result<Site, SettingsError> {
+        host.machine =
+            described::check(described, &host).map_err(|source| SettingsError::OtherMachine {
+                name: described.name.clone(),
+                source,
+            })?;
         host.capacity_source = CapacitySource::Described;
         host.capacity_notes.clear();
         host.ranking_note = None;
         Ok(Site::of(root, host))
     }
 
-    fn of(root: &Path, host: Host) -> Site {
+    /// The machine below `root`, of which `host` was detected.
+    pub fn of(root: &Path, host: Host) -> Site {
         let isolated = isolated(&Tree::new(root), &host.numbers);
         let whole = host.machine;
         let nr_cpus = host.numbers.last().map_or(0, |&last| last as usize + 1);
@@ -211,6 +202,10 @@ mod tests {
         (0..topology.nr_cpus()).map(core).collect()
     }
 
+    fn host_at(root: &tempfile::TempDir) -> Host {
+        Host::detect(root.path()).unwrap()
+    }
+
     #[test]
     fn a_missing_cpu_is_in_no_domain() {
         let root = root(&[0, 1, 2, 4, 5, 6], &[]);
@@ -311,7 +306,7 @@ mod tests {
         // A file's capacities are its writer's.
         let text = "name = \"m\"\n[topology]\ncores_per_llc = 4\nthreads_per_core = 2\n";
         let described = Machine::from_toml_str(text, "m").unwrap();
-        let site = Site::as_described(root.path(), &described).unwrap();
+        let site = Site::as_described(root.path(), host_at(&root), &described).unwrap();
         assert_eq!(site.topology().capacity(4), 1024);
         assert!(site.notes().is_empty());
     }
@@ -323,7 +318,7 @@ mod tests {
         let described = Machine::from_toml_str(text, "m").unwrap();
         for online in [vec![0, 1, 2, 4, 5, 6, 7], vec![0, 1, 2, 3, 4, 5]] {
             let root = root(&online, &[]);
-            let site = Site::as_described(root.path(), &described).unwrap();
+            let site = Site::as_described(root.path(), host_at(&root), &described).unwrap();
             let topology = site.topology();
             assert_eq!(
                 (site.machine.cpus.len(), topology.nr_llcs()),
@@ -335,7 +330,7 @@ mod tests {
         // Half of it is what the other half would be, but for its last CPU.
         let root = root(&[0, 1, 2, 3, 4], &[]);
         let short = described.part(&[0, 1, 2, 3]);
-        let error = Site::as_described(root.path(), &short).unwrap_err();
+        let error = Site::as_described(root.path(), host_at(&root), &short).unwrap_err();
         assert!(
             error
                 .to_string()

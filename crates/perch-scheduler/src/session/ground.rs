@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine under a scheduler, and the plan of a program for it.
 
-use perch_machine::Machine;
+use perch_machine::{Host, Machine};
 
 use super::News;
 use crate::arena::Plan;
@@ -10,7 +10,7 @@ use crate::intent::Intent;
 use crate::kernel::{Kernel, UnableError};
 use crate::partial::Fits;
 use crate::settings::{Settings, SettingsError};
-use crate::site::{Site, SiteError, isolated};
+use crate::site::{Site, isolated};
 use crate::stats::About;
 use crate::tree::Tree;
 
@@ -76,16 +76,11 @@ impl Ground<'_> {
     /// The machine as it is now, or as it is described.
     fn site(&self) -> Result<Site, SchedulerError> {
         let root = "/".as_ref();
-        let site = match self.described {
-            None => Site::look(root).map_err(SiteError::Unknown),
-            Some(described) => Site::as_described(root, described),
-        };
-        site.map_err(|error| match error {
-            SiteError::Unknown(error) => UnableError::Machine(error).into(),
-            SiteError::Other { name, source } => {
-                SettingsError::OtherMachine { name, source }.into()
-            }
-        })
+        let host = Host::detect(root).map_err(UnableError::Machine)?;
+        match self.described {
+            None => Ok(Site::of(root, host)),
+            Some(described) => Ok(Site::as_described(root, host, described)?),
+        }
     }
 
     /// The CPUs that are isolated now; none where the online ones cannot be told.
