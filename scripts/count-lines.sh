@@ -15,7 +15,7 @@ set -eu
 
 out=${1:?usage: scripts/count-lines.sh OUT [KERNEL]}
 kernel=${2:-7.2}
-perch=${PERCH:-$(dirname "$0")/../target/release/perch}
+perch=${PERCH:-$(dirname "$0")/../target/quick/perch}
 machine=${MACHINE:-kunpeng920}
 mkdir -p "$out"
 

@@ -201,15 +201,12 @@ open_install_log() {
 	: >"$install_log"
 }
 
-# Everything that a build needs: Rust, a C compiler for the policy, clang and libbpf's libraries
-# for the live scheduler, certificates for the registry.
+# Everything that a build of what simulates needs: Rust, a C compiler for the policy, certificates for
+# the registry.
 setup_build() {
-	local missing=() packages=() rust libbpf
+	local missing=() packages=() rust
 	find_rust || missing+=("Rust >= $(rust_wanted) (rustc, cargo)")
 	find_cc || missing+=("a C compiler") packages+=(gcc libc6-dev)
-	find_clang || missing+=("clang >= 19") packages+=(clang-19)
-	mapfile -t libbpf < <(lacks_for_libbpf)
-	missing+=("${libbpf[@]}") packages+=("${libbpf[@]}")
 	find_certificates || missing+=("root certificates") packages+=(ca-certificates)
 	[ ${#missing[@]} -gt 0 ] || return 0
 
@@ -233,6 +230,18 @@ setup_build() {
 	apt_install "${packages[@]}"
 	find_rust || die "Rust was installed, but no rustc >= $(rust_wanted) is found in /usr/bin"
 	find_cc || die "a C compiler was installed, but it finds no crt1.o: is libc6-dev broken?"
+}
+
+# What the live scheduler and the recorder need beyond that: clang for BPF, and libbpf's libraries.
+setup_bpf() {
+	local packages=()
+	mapfile -t packages < <(lacks_for_libbpf)
+	find_clang || packages+=(clang-19)
+	[ ${#packages[@]} -gt 0 ] || return 0
+	open_install_log
+	can_install "${packages[*]}, for BPF" "${packages[*]}"
+	apt_update
+	apt_install "${packages[@]}"
 	find_clang || die "clang-19 was installed, but no clang >= 19 is found" \
 		"(PERCH_CLANG=${PERCH_CLANG:-} must be one, if it is set)"
 }

@@ -14,6 +14,7 @@ mod figure;
 mod format;
 mod gate;
 mod grid;
+#[cfg(feature = "pages")]
 mod html;
 mod junit;
 mod latency;
@@ -36,6 +37,7 @@ pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownEnding, UnknownFormat};
 pub use gate::{gate_case, gate_words};
 pub use grid::{Align, Grid};
+#[cfg(feature = "pages")]
 pub use html::html;
 pub use junit::{TestCase, TestOutcome, junit};
 pub use moved::{

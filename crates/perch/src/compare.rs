@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch compare`: any arms on any workload and machine.
 
+#[cfg(feature = "record")]
 mod record;
 
 use std::fs::File;
@@ -20,6 +21,7 @@ use crate::gate;
 use crate::meter::{Meter, MeteredWatch, Unit};
 use crate::output::{Failure, emit, say};
 use crate::raw::Raw;
+#[cfg(feature = "record")]
 use record::SimulatedRecording;
 
 /// The arguments of `perch compare`.
@@ -71,6 +73,7 @@ pub struct Arguments {
     trace: Option<PathBuf>,
     /// Also write each arm's first repetition as a recording, for perch replay and perch advise: as
     /// much of it as of a trace, and to files named likewise
+    #[cfg(feature = "record")]
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -107,7 +110,12 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let begin = spec.plan.repetitions();
     let first = names.first().copied();
     let gates = (arguments.gates).begin(first, others, begin, common.quiet)?;
-    for file in [&arguments.trace, &arguments.record].into_iter().flatten() {
+    let files = [
+        &arguments.trace,
+        #[cfg(feature = "record")]
+        &arguments.record,
+    ];
+    for file in files.into_iter().flatten() {
         for arm in &spec.arms {
             writable(&of_arm(&spec, file, arm))?;
         }
@@ -122,6 +130,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         let begin = |out, scenario: &_| trace(out, &spec, scenario);
         watch(&spec, file, common.quiet, "trace", begin)?;
     }
+    #[cfg(feature = "record")]
     if let Some(file) = &arguments.record {
         let begin =
             |out, scenario: &_| SimulatedRecording::new(out, scenario, vec![spec.workload.clone()]);

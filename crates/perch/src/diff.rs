@@ -9,7 +9,7 @@ use perch_report::{Format, Results, diff, report_diffs};
 
 use crate::gate::Gates;
 use crate::output::{Failure, emit, say};
-use crate::report::results;
+use crate::results::results;
 
 /// The arguments of `perch diff`.
 #[derive(Args)]

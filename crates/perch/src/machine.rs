@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch machine`: the machines that perch knows, and how to describe another one.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+#[cfg(feature = "lab")]
 use perch_lab::Topology;
-use perch_machine::{library, resolve};
+use perch_machine::{Machine, library, resolve};
 use perch_report::{Align, Grid};
 
+#[cfg(feature = "lab")]
 use crate::lab::{Limit, left_out, limit};
 use crate::output::{Failure, emit};
 
@@ -25,6 +26,7 @@ pub enum Command {
         #[arg(long)]
         toml: bool,
         /// Show the part of it that a guest of `perch lab --cpus N` has
+        #[cfg(feature = "lab")]
         #[arg(long, value_name = "N", value_parser = limit)]
         cpus: Option<Limit>,
     },
@@ -48,7 +50,13 @@ pub enum Command {
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
-        Command::Show { name, toml, cpus } => show(&name, toml, cpus),
+        #[cfg(feature = "lab")]
+        Command::Show {
+            name,
+            toml,
+            cpus: Some(Limit(cpus)),
+        } => show(&seen_in_guest(&name, cpus)?, toml),
+        Command::Show { name, toml, .. } => show(&resolve(&name)?, toml),
         Command::Detect { root, split_llc } => detect(&root, split_llc),
         Command::Import { file } => emit(&perch_machine::import(&file)?.to_toml()),
     }
@@ -60,17 +68,21 @@ fn detect(root: &Path, parts: usize) -> Result<(), Failure> {
     emit(&machine.to_toml())
 }
 
-fn show(name: &str, toml: bool, cpus: Option<Limit>) -> Result<(), Failure> {
-    let mut machine = resolve(name)?;
-    if let Some(Limit(cpus)) = cpus {
-        let topology = Topology::new(&machine, cpus)?;
-        // Where stderr is closed, nobody is left to be told.
-        let _ = std::io::stderr().write_all(left_out(&topology).as_bytes());
-        machine = topology.machine().clone();
-    }
+/// The part of a machine that a guest of so many CPUs has; says what that leaves out.
+#[cfg(feature = "lab")]
+fn seen_in_guest(name: &str, cpus: perch_lab::Cpus) -> Result<Machine, Failure> {
+    use std::io::Write;
+
+    let topology = Topology::new(&resolve(name)?, cpus)?;
+    // Where stderr is closed, nobody is left to be told.
+    let _ = std::io::stderr().write_all(left_out(&topology).as_bytes());
+    Ok(topology.machine().clone())
+}
+
+fn show(machine: &Machine, toml: bool) -> Result<(), Failure> {
     match toml {
         true => emit(&machine.to_toml()),
-        false => emit(&perch_machine::draw::draw(&machine, terminal_width())),
+        false => emit(&perch_machine::draw::draw(machine, terminal_width())),
     }
 }
 

@@ -4,39 +4,61 @@
 //! it is done and a gate failed, or perch cannot run here. `perch run` has codes of its own for what a
 //! service manager must know.
 
+#[cfg(feature = "record")]
 mod advise;
+#[cfg(feature = "lab")]
 mod agent;
 mod arguments;
+#[cfg(feature = "lab")]
 mod bench;
+#[cfg(feature = "live")]
 mod cgroup;
 mod compare;
 mod diff;
+#[cfg(feature = "live")]
 mod doctor;
 mod experiment;
 mod fresh;
 mod gate;
+#[cfg(feature = "record")]
 mod import;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(not(all(feature = "lab", feature = "pages")))]
+mod left_out;
 mod machine;
 mod meter;
+#[cfg(feature = "lab")]
 mod notified;
 mod output;
 mod raw;
+#[cfg(feature = "record")]
 mod record;
+#[cfg(feature = "record")]
 mod recording;
+#[cfg(feature = "record")]
 mod replay;
+#[cfg(feature = "pages")]
 mod report;
+mod results;
+#[cfg(feature = "lab")]
 mod rtapp;
+#[cfg(feature = "live")]
 mod run;
 mod schema;
+#[cfg(feature = "live")]
 mod scx;
+#[cfg(feature = "live")]
 mod self_test;
 mod shell;
 mod simulate;
+#[cfg(feature = "live")]
 mod stats;
 mod store;
 mod sweep;
+#[cfg(feature = "live")]
 mod top;
+#[cfg(feature = "live")]
 mod trial;
 mod workload;
 
@@ -50,6 +72,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// Where a waking task should land: five mechanisms, tried on machines you need not own.
 #[derive(Parser)]
 #[command(name = "perch", version, arg_required_else_help = true)]
+#[cfg_attr(
+    not(all(feature = "lab", feature = "pages")),
+    command(version = left_out::VERSION, after_help = left_out::help())
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -78,35 +104,49 @@ enum Command {
     /// Show the workloads and their keys
     #[command(subcommand)]
     Workload(workload::Command),
+    #[cfg(feature = "live")]
     /// Tell whether perch can run here, and what would no longer hold; changes nothing
     Doctor(doctor::Arguments),
+    #[cfg(feature = "live")]
     /// Schedule this machine by perch, until Ctrl-C (needs root)
     Run(run::Arguments),
+    #[cfg(feature = "live")]
     /// Try perch on this machine beside the kernel's own scheduler, and go back by itself (needs root)
     Trial(trial::Arguments),
+    #[cfg(feature = "live")]
     /// Compile other schedulers of sched_ext for the simulator
     #[command(subcommand)]
     Scx(scx::Command),
+    #[cfg(feature = "live")]
     /// Show what a loaded scheduler is doing
     Stats(stats::Arguments),
+    #[cfg(feature = "live")]
     /// Watch a loaded scheduler on a screen: rates, waits and caches, second by second
     Top(top::Arguments),
+    #[cfg(feature = "record")]
     /// Record every wake-up of this kernel, with all that it could see (needs root)
     Record(record::Arguments),
+    #[cfg(feature = "record")]
     /// Ask perch's model, or another policy, about the wake-ups of a recording
     Replay(replay::Arguments),
+    #[cfg(feature = "record")]
     /// Sum up what each mechanism would do on a recording's machine, and what is not known
     Advise(advise::Arguments),
+    #[cfg(feature = "record")]
     /// Make a workload of what perf sched record or trace-cmd recorded
     Import(import::Arguments),
+    #[cfg(feature = "lab")]
     /// Run commands in guests that look like any machine
     #[command(subcommand)]
     Lab(lab::Command),
+    #[cfg(feature = "lab")]
     /// Do what perch itself starts, in a guest or as a process beside its own
     #[command(name = agent::NAME, hide = true, subcommand)]
     Agent(agent::Command),
+    #[cfg(feature = "lab")]
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
     Bench(bench::Arguments),
+    #[cfg(feature = "pages")]
     /// Make one file for a browser of results: charts with their tables
     Report(report::Arguments),
     /// Print the JSON Schema of a kind of file, or name the kinds
@@ -115,10 +155,15 @@ enum Command {
     Completions(shell::CompletionsArguments),
     /// Write manual pages, one per command
     Man(shell::ManArguments),
+    #[cfg(feature = "lab")]
     #[command(name = bench::ROW, hide = true)]
     BenchRow(bench::RowArguments),
+    #[cfg(feature = "live")]
     #[command(name = self_test::NAME, hide = true, subcommand)]
     SelfTest(self_test::Command),
+    #[cfg(not(all(feature = "lab", feature = "pages")))]
+    #[command(external_subcommand)]
+    LeftOut(Vec<OsString>),
 }
 
 /// Writes what clap has to say of the arguments, which may be help that was asked for.
@@ -161,25 +206,43 @@ fn main() -> ExitCode {
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
+        #[cfg(feature = "lab")]
         Command::Lab(command) => lab::run(command),
+        #[cfg(feature = "lab")]
         Command::Agent(command) => agent::run(command),
+        #[cfg(feature = "live")]
         Command::Doctor(arguments) => doctor::run(arguments),
+        #[cfg(feature = "live")]
         Command::Run(arguments) => run::run(arguments),
+        #[cfg(feature = "live")]
         Command::Trial(arguments) => trial::run(arguments),
+        #[cfg(feature = "live")]
         Command::Scx(command) => scx::run(command),
+        #[cfg(feature = "live")]
         Command::Stats(arguments) => stats::run(arguments),
+        #[cfg(feature = "live")]
         Command::Top(arguments) => top::run(arguments),
+        #[cfg(feature = "record")]
         Command::Record(arguments) => record::run(arguments),
+        #[cfg(feature = "record")]
         Command::Replay(arguments) => replay::run(arguments),
+        #[cfg(feature = "record")]
         Command::Advise(arguments) => advise::run(arguments),
+        #[cfg(feature = "record")]
         Command::Import(arguments) => import::run(arguments),
+        #[cfg(feature = "lab")]
         Command::Bench(arguments) => bench::run(arguments),
+        #[cfg(feature = "pages")]
         Command::Report(arguments) => report::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),
+        #[cfg(feature = "lab")]
         Command::BenchRow(arguments) => bench::run_row(arguments),
+        #[cfg(feature = "live")]
         Command::SelfTest(command) => self_test::run(command),
+        #[cfg(not(all(feature = "lab", feature = "pages")))]
+        Command::LeftOut(words) => left_out::refuse(&words),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,7 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Read};
+use std::io;
+#[cfg(feature = "record")]
+use std::io::Read;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ pub enum Unit {
     /// Simulations of different costs, which [`Meter::advance_by_cost`] tells.
     Weighed,
     /// Bytes.
+    #[cfg_attr(not(feature = "record"), expect(dead_code, reason = "for recordings"))]
     Bytes,
 }
 
@@ -163,6 +166,7 @@ impl Drop for Meter {
     }
 }
 
+#[cfg(feature = "record")]
 /// A reader that shows how much of its input is read.
 pub struct Metered<R> {
     inner: R,
@@ -171,6 +175,7 @@ pub struct Metered<R> {
     total: u64,
 }
 
+#[cfg(feature = "record")]
 impl<R> Metered<R> {
     /// A reader of `total` bytes; 0 where the total is unknown.
     pub fn new(inner: R, meter: Meter, total: u64) -> Metered<R> {
@@ -183,6 +188,7 @@ impl<R> Metered<R> {
     }
 }
 
+#[cfg(feature = "record")]
 impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;

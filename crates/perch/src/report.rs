@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch report` writes results as one file for a browser.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use perch_file::Kind;
 use perch_report::{Results, html};
 
 use crate::fresh;
 use crate::output::{Failure, emit};
+use crate::results::results;
 
 /// The arguments of `perch report`.
 #[derive(Args)]
@@ -34,18 +34,4 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => emit(&page),
         Some(path) => fresh::write(path, &page),
     }
-}
-
-/// Reads results from a file; `-` is stdin.
-pub fn results(path: &Path) -> Result<Results, Failure> {
-    let text = read(path)?;
-    Results::parse(&text).map_err(|why| Failure::input(format!("{} {why}", path.display())))
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    let text = match path.to_str() {
-        Some("-") => perch_file::text_of(std::io::stdin(), "stdin", Kind::RESULTS),
-        _ => perch_file::text(path, Kind::RESULTS),
-    };
-    text.map_err(|error| Failure::input(error.to_string()))
 }

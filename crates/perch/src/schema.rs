@@ -30,6 +30,7 @@ const FORMS: &[Form] = &[
         "a simulation in JSON, as perch simulate FILE takes it",
         || text(&perch_sweep::simulation_schema()),
     ),
+    #[cfg(feature = "live")]
     (
         "configuration",
         "the settings of perch run in TOML, as --config FILE takes them",
@@ -64,23 +65,29 @@ const FORMS: &[Form] = &[
     ("sweep-rank", "the JSON of perch sweep rank", || {
         text(&crate::sweep::ranked_schema())
     }),
+    #[cfg(feature = "record")]
     ("import", "the JSON of perch import", || {
         text(&result_schema::<perch_import::Summary>(
             "result of perch import",
         ))
     }),
+    #[cfg(feature = "record")]
     ("replay", "the JSON of perch replay", || {
         text(&crate::replay::schema())
     }),
+    #[cfg(feature = "record")]
     ("advise", "the JSON of perch advise", || {
         text(&crate::advise::schema())
     }),
+    #[cfg(feature = "live")]
     ("doctor", "the JSON of perch doctor", || {
         text(&crate::doctor::schema())
     }),
+    #[cfg(feature = "live")]
     ("trial", "the JSON of perch trial", || {
         text(&crate::trial::schema())
     }),
+    #[cfg(feature = "live")]
     ("stats", "the JSON of perch stats", || {
         text(&result_schema::<perch_scheduler::stats::Report>(
             "result of perch stats",

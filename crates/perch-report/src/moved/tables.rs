@@ -19,6 +19,7 @@ use crate::grid::{Align, Grid};
 pub enum Functions {
     /// All moves, loads, stores, and moves beyond the LLC.
     Brief,
+    #[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "for pages"))]
     /// All moves, and the share of each distance; of one arm also loads and stores, of several the
     /// difference of each from the first.
     Shares,
@@ -198,6 +199,7 @@ pub fn most_moving<'a>(arms: &'a Arms) -> Vec<&'a str> {
     })
 }
 
+#[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "for pages"))]
 /// Returns the functions for which any arm differs most from the first.
 pub fn most_different<'a>(arms: &'a Arms) -> Vec<&'a str> {
     let Some(((_, first), others)) = arms.split_first() else {

@@ -9,7 +9,7 @@ use perch_report::{Align, Grid, Results, TestCase, TestOutcome, percent};
 
 use crate::gate::JunitFile;
 use crate::output::{Failure, emit, say};
-use crate::report::results;
+use crate::results::results;
 
 /// The arguments of `perch experiment check`.
 #[derive(Args)]
