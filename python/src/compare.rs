@@ -42,7 +42,7 @@ impl Comparison {
         columns.texts("arm", rows().map(|(_, arm)| arm.arm.as_str()));
         columns.numbers("mean", rows().map(|(_, arm)| Some(arm.mean)));
         columns.numbers("ci95", rows().map(|(_, arm)| arm.ci95));
-        let settled = rows().map(|(_, arm)| arm.transient_ms.is_none());
+        let settled = rows().map(|(_, arm)| self.0.unsettled(arm).is_none());
         columns.truths("settled", settled);
         columns.numbers("change_pct", rows().map(|(_, arm)| Some(arm.delta_pct)));
         let half = rows().map(|(_, arm)| arm.delta_ci95_pct);

@@ -173,7 +173,12 @@ fn table(names: &[&str], rows: &[Row]) -> Table {
     columns.integers("repetitions", repetitions);
     columns.numbers("mean", rows.iter().map(|row| Some(row.mean)));
     columns.numbers("ci95", rows.iter().map(|row| row.ci95));
-    columns.truths("settled", rows.iter().map(|row| row.is_settled));
+    let settled = rows.iter().map(|row| row.unsettled.is_none());
+    columns.truths("settled", settled);
+    let why: Vec<String> = (rows.iter())
+        .map(|row| row.unsettled.map_or_else(String::new, |why| why.to_string()))
+        .collect();
+    columns.texts("why_not_settled", why.iter().map(String::as_str));
     columns.numbers("change_pct", rows.iter().map(|row| row.change_pct));
     columns.numbers(
         "change_ci95_pct",

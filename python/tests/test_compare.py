@@ -70,3 +70,17 @@ def test_a_plot_has_a_bar_for_each_arm():
     assert len(found.plot(names[0], figsize=(4, 3)).axes) == 1
     with pytest.raises(ValueError, match="expected one of"):
         found.plot("beauty")
+
+
+@pytest.mark.parametrize(
+    ("warmup_ms", "measure_ms", "settled"), [(100, 100, True), (10, 100, False), (100, 10, False)]
+)
+def test_scores_are_settled_where_the_times_are_long_enough_to_tell(warmup_ms, measure_ms, settled):
+    pyarrow = pytest.importorskip("pyarrow")
+    effort = {"warmup_ms": warmup_ms, "measure_ms": measure_ms, "repetitions": 2}
+    found = compare(machine="juno", workload="pipe:pairs=1", effort=effort)
+    assert set(pyarrow.table(found.table())["settled"].to_pylist()) == {settled}
+    # The same in words, and of one simulation.
+    assert ("not settled" in str(found)) != settled
+    one = perch.simulate({"machine": "juno", "workload": "pipe:pairs=1", "effort": effort})
+    assert {score["settled"] for score in one["result"]["scores"]} == {settled}

@@ -9,6 +9,7 @@ mod measured;
 mod plan;
 mod rounds;
 mod scoring;
+mod settled;
 mod spec;
 
 use perch_policy::{CacheStep, Reason};
@@ -33,6 +34,7 @@ pub use plan::{Plan, Window};
 use rounds::{Found, Rounds};
 use scoring::arm_scores;
 pub use scoring::{ArmScore, StatisticScore};
+pub use settled::Unsettled;
 pub use spec::CompareSpec;
 use spec::{affordable, check, failure, parts, scenario};
 

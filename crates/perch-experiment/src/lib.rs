@@ -43,7 +43,7 @@ pub use arm::Arm;
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
     ArmKernel, ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec,
-    Measurement, Plan, ScoreRow, StatisticScore, Window, check_comparison, compare,
+    Measurement, Plan, ScoreRow, StatisticScore, Unsettled, Window, check_comparison, compare,
     compare_measured, compare_raw, watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};

@@ -100,7 +100,7 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
     for name in ["mean", "±95%", "delta", "±95% (points)"] {
         grid.column("", name, Align::Right);
     }
-    let marked = |arm| settled::is_unsettled(comparison, arm);
+    let marked = |arm| comparison.unsettled(arm).is_some();
     let has_marks = score.arms.iter().any(marked);
     if has_marks {
         grid.column("", "", Align::Left);
@@ -408,7 +408,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_effort_that_ended_before_the_balancer_had_its_turn_settles_nothing() {
+    fn times_that_end_before_the_balancer_had_its_turn_settle_nothing() {
         let short = |effort| {
             doubted(move |found: &mut Comparison| {
                 let window = found.window.as_mut().unwrap();
@@ -420,10 +420,30 @@ pub(crate) mod tests {
         let words = "not settled: a warm-up of 250 ms is shorter than the 2.044 s that";
         assert!(doubts[0].starts_with(words), "{doubts:?}");
         assert_eq!(beside, [true; 2]);
-        // Whoever chose the times by hand is told, and the figures stand.
+        // Nor does a time by hand.
         let (doubts, beside) = short(None);
-        assert!(doubts[0].starts_with("perhaps not settled: "), "{doubts:?}");
-        assert_eq!(beside, [false; 2]);
+        assert!(doubts[0].starts_with(words), "{doubts:?}");
+        assert!(
+            doubts[0].ends_with("(a longer --warmup, or none by hand)"),
+            "{doubts:?}"
+        );
+        assert_eq!(beside, [true; 2]);
+    }
+
+    #[test]
+    fn window_by_hand_that_is_too_short_for_a_slow_change_is_said_to_be_so() {
+        let (doubts, beside) = doubted(|found| {
+            let window = found.window.as_mut().unwrap();
+            window.measure_ms = 100.0;
+            window.effort = None;
+        });
+        let words = "not settled: what was measured, 100 ms, is shorter than the 2.044 s that";
+        assert!(doubts[0].starts_with(words), "{doubts:?}");
+        assert!(
+            doubts[0].ends_with("(a longer --measure, or none by hand)"),
+            "{doubts:?}"
+        );
+        assert_eq!((doubts.len(), beside), (1, [true; 2]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Words that tell whether figures may be believed.
 
-use perch_experiment::{ArmScore, Comparison, Report, ScoreRow, Thoroughness, Window};
+use perch_experiment::{Comparison, Report, ScoreRow, Thoroughness, Unsettled, Window};
 
 use crate::figure::figure;
 
@@ -20,12 +20,6 @@ pub(crate) fn times(found: &Comparison) -> String {
             time(window.warmup_ms)
         ),
     }
-}
-
-/// Returns true for a figure that time alone still changes, as far as its simulations tell.
-pub(crate) fn is_unsettled(found: &Comparison, arm: &ArmScore) -> bool {
-    let ended_early = |window: &Window| window.effort.is_some() && !window.is_balanced();
-    arm.transient_ms.is_some() || found.window.as_ref().is_some_and(ended_early)
 }
 
 /// Returns the reasons for doubt, a sentence each.
@@ -61,20 +55,26 @@ pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
             more(window)
         ));
     }
-    if !window.is_balanced() {
-        doubts.push(format!(
-            "{}: a warm-up of {} is shorter than the {} that may pass until the balancer has tried \
+    doubts.extend(match Unsettled::of(Some(window), None) {
+        Some(Unsettled::Early(balance_ms)) => Some(format!(
+            "{MARK}: a warm-up of {} is shorter than the {} that may pass until the balancer has tried \
              to move every task{}",
-            if window.effort.is_some() {
-                MARK
-            } else {
-                "perhaps not settled"
-            },
             time(window.warmup_ms),
-            time(window.balance_ms),
+            time(balance_ms),
             more(window)
-        ));
-    }
+        )),
+        Some(Unsettled::Short(balance_ms)) => Some(format!(
+            "{MARK}: what was measured, {}, is shorter than the {} that may pass until the balancer has \
+             tried to move every task: a slower change does not show{}",
+            time(window.measure_ms),
+            time(balance_ms),
+            match window.effort {
+                None => " (a longer --measure, or none by hand)",
+                Some(_) => more(window),
+            }
+        )),
+        Some(Unsettled::Moves(_)) | None => None,
+    });
     doubts
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perch_experiment::{
-    Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Window,
+    Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Unsettled, Window,
 };
 use perch_machine::Machine;
 use perch_policy::{Era, Topology};
@@ -221,6 +221,9 @@ pub struct ScoreFound {
     #[serde(deserialize_with = "null_is_nan")]
     #[schemars(with = "Vec<Option<f64>>")]
     pub values: Vec<f64>,
+    /// False where time alone may still change the score: it did while it was measured, or the
+    /// times are too short to tell. Such a score counts for nobody.
+    pub settled: bool,
     /// The simulated time, in milliseconds from the beginning, until which the score changed with
     /// time while it was measured; none where it was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -406,15 +409,31 @@ impl Prepared {
 }
 
 impl Found {
+    /// Returns the score of that name.
+    pub fn score(&self, name: &str) -> Option<&ScoreFound> {
+        self.scores.iter().find(|score| score.name == name)
+    }
+
+    /// Returns the reason why one of the scores is not settled; none where it is.
+    pub fn unsettled(&self, score: &ScoreFound) -> Option<Unsettled> {
+        Unsettled::of(self.window.as_ref(), score.transient_ms)
+    }
+
     fn of(comparison: Comparison, values: Vec<Vec<f64>>) -> Found {
+        let window = comparison.window;
         let scores = comparison.scores.into_iter().zip(values);
-        let scores = scores.map(|(score, values)| ScoreFound {
-            name: score.name,
-            unit: score.unit,
-            higher_is_better: score.higher_is_better,
-            values,
-            transient_ms: score.arms.first().and_then(|arm| arm.transient_ms),
+        let scores = scores.map(|(score, values)| {
+            let transient_ms = score.arms.first().and_then(|arm| arm.transient_ms);
+            ScoreFound {
+                name: score.name,
+                unit: score.unit,
+                higher_is_better: score.higher_is_better,
+                values,
+                settled: Unsettled::of(window.as_ref(), transient_ms).is_none(),
+                transient_ms,
+            }
         });
+        let scores = scores.collect();
         let rates = |rows: Vec<CountRow>| -> BTreeMap<String, f64> {
             rows.into_iter()
                 .filter_map(|row| Some((row.name, *row.per_second.first()?)))
@@ -432,8 +451,8 @@ impl Found {
         let counts = counts.map(|(what, rows)| (what.to_string(), rates(rows)));
         Found {
             repetitions: comparison.repetitions,
-            window: comparison.window,
-            scores: scores.collect(),
+            window,
+            scores,
             counts: (counts.into_iter())
                 .filter(|(_, rows)| !rows.is_empty())
                 .collect(),

@@ -223,8 +223,10 @@ struct JsonRow<'a> {
     mean: f64,
     /// Half the width of the mean's 95 % interval; null for one repetition.
     ci95: Option<f64>,
-    /// False where the score still changed with time while it was measured.
+    /// False where time alone may still change the score or the baseline's.
     settled: bool,
+    /// The reason why it is not settled; null where it is.
+    why_not_settled: Option<String>,
     /// The change from the baseline at the same values of the other axes, in percent; null without a
     /// baseline.
     change_pct: Option<f64>,
@@ -248,7 +250,8 @@ impl<'a> JsonRow<'a> {
             repetitions: row.repetitions,
             mean: row.mean,
             ci95: row.ci95,
-            settled: row.is_settled,
+            settled: row.unsettled.is_none(),
+            why_not_settled: row.unsettled.map(|why| why.to_string()),
             change_pct: row.change_pct,
             change_ci95_pct: row.change_ci95_pct,
         }
@@ -292,11 +295,8 @@ fn grid(names: &[&str], rows: &[Row]) -> Grid {
             row.change_pct.map_or_else(blank, percent),
             row.change_ci95_pct
                 .map_or_else(blank, |half| format!("{half:.2}")),
-            if row.is_settled {
-                blank()
-            } else {
-                "not settled".to_string()
-            },
+            row.unsettled
+                .map_or_else(blank, |why| format!("not settled: {why}")),
         ]);
         grid.row(cells);
     }
@@ -321,6 +321,7 @@ fn sheet(names: &[&str], rows: &[Row]) -> String {
         "mean",
         "ci95",
         "settled",
+        "why_not_settled",
         "change_pct",
         "change_ci95_pct",
     ];
@@ -334,7 +335,8 @@ fn sheet(names: &[&str], rows: &[Row]) -> String {
             row.repetitions.to_string(),
             row.mean.to_string(),
             number(row.ci95),
-            row.is_settled.to_string(),
+            row.unsettled.is_none().to_string(),
+            row.unsettled.map_or_else(String::new, |why| why.to_string()),
             number(row.change_pct),
             number(row.change_ci95_pct),
         ];

@@ -4,7 +4,6 @@
 
 use perch_experiment::{CellReport, Comparison, Report};
 
-use crate::settled::is_unsettled;
 
 /// An arm's figure in a row, and its change from the first arm's.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,7 +169,7 @@ impl Sheet {
                 figures,
                 published_pct: None,
                 fitted: false,
-                unsettled: score.arms.iter().any(|arm| is_unsettled(comparison, arm)),
+                unsettled: (score.arms.iter()).any(|arm| comparison.unsettled(arm).is_some()),
             };
             let count = score.arms.first().map_or(0, |arm| arm.statistics.len());
             if count == 0 {

@@ -24,7 +24,7 @@ use crate::simulation::{Prepared, Simulation, Times};
 use axis::{Axis, Design, axes};
 use condition::Condition;
 
-pub use rank::{ArmGain, RankRow, Ranking, Standing};
+pub use rank::{ArmGain, RankRow, RankVerdict, Ranking, Standing};
 pub use run::{Done, Progress, Shard, ShardError};
 pub use schema::sweep_schema;
 pub use table::Row;

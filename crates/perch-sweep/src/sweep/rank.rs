@@ -12,7 +12,7 @@ use crate::error::SweepError;
 use crate::simulation::ScoreFound;
 use crate::store::Store;
 
-/// A loss that counts, and a lead that counts, in percent; both must be beyond the noise as well.
+/// The smallest difference that counts, in percent; it must be beyond the noise as well.
 const NEAR_PCT: f64 = 2.0;
 
 /// One score of one load in all arms.
@@ -31,6 +31,55 @@ pub struct RankRow {
     pub arms: Vec<ArmGain>,
 }
 
+/// What a row says of an arm against the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankVerdict {
+    /// It is better by more than 2 % and the noise.
+    Better,
+    /// It is worse by more than 2 % and the noise.
+    Worse,
+    /// It is neither better nor worse by more than 2 %, the noise included.
+    Level,
+    /// The noise leaves open which of these it is, or there is one repetition and nobody knows it.
+    Undecided,
+    /// Time alone may still change the arm's score or the baseline's.
+    NotSettled,
+}
+
+impl RankVerdict {
+    /// All verdicts.
+    pub const ALL: [RankVerdict; 5] = [
+        RankVerdict::Better,
+        RankVerdict::Worse,
+        RankVerdict::Level,
+        RankVerdict::Undecided,
+        RankVerdict::NotSettled,
+    ];
+
+    /// Returns its name: `not settled`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RankVerdict::Better => "better",
+            RankVerdict::Worse => "worse",
+            RankVerdict::Level => "level",
+            RankVerdict::Undecided => "undecided",
+            RankVerdict::NotSettled => "not settled",
+        }
+    }
+
+    fn of(settled: bool, gain_pct: f64, ci95_pct: Option<f64>) -> RankVerdict {
+        match ci95_pct {
+            _ if !settled => RankVerdict::NotSettled,
+            None => RankVerdict::Undecided,
+            Some(half) if gain_pct > NEAR_PCT.max(half) => RankVerdict::Better,
+            Some(half) if gain_pct < -NEAR_PCT.max(half) => RankVerdict::Worse,
+            Some(half) if gain_pct.abs() + half <= NEAR_PCT => RankVerdict::Level,
+            Some(_) => RankVerdict::Undecided,
+        }
+    }
+}
+
 /// What an arm has in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ArmGain {
@@ -41,20 +90,12 @@ pub struct ArmGain {
     /// Half the width of the gain's 95 % confidence interval, in percentage points; none for one
     /// repetition.
     pub ci95_pct: Option<f64>,
-    /// True where no arm is better by more than 2 % and the noise.
+    /// False where time alone may still change the arm's score.
+    pub settled: bool,
+    /// What the gain counts for.
+    pub verdict: RankVerdict,
+    /// True where the arm is settled and no settled arm is better by more than 2 % and the noise.
     pub is_best: bool,
-}
-
-impl ArmGain {
-    /// Returns true where the arm loses by more than 2 % and the noise.
-    pub fn loses(&self) -> bool {
-        self.gain_pct < -NEAR_PCT.max(self.ci95_pct.unwrap_or_default())
-    }
-
-    /// Returns true where the arm gains by more than 2 % and the noise.
-    pub fn wins(&self) -> bool {
-        self.gain_pct > NEAR_PCT.max(self.ci95_pct.unwrap_or_default())
-    }
 }
 
 /// An arm over all rows.
@@ -62,16 +103,26 @@ impl ArmGain {
 pub struct Standing {
     /// The arm.
     pub arm: String,
-    /// Rows in which it gains by more than 2 % and the noise.
-    pub wins: usize,
-    /// Rows in which it loses by more than 2 % and the noise.
-    pub losses: usize,
-    /// Rows in which no arm is better by more than 2 % and the noise.
+    /// Rows in which it is better than the baseline.
+    pub better: usize,
+    /// Rows in which it is worse.
+    pub worse: usize,
+    /// Rows in which it is neither, for sure.
+    pub level: usize,
+    /// Rows in which the noise leaves open which of these it is.
+    pub undecided: usize,
+    /// Rows in which time alone may still change its score or the baseline's. They count for nothing
+    /// else here.
+    pub not_settled: usize,
+    /// Rows in which it is settled and no settled arm is better by more than 2 % and the noise.
     pub best: usize,
-    /// The median of its gains, in percent.
-    pub median_pct: f64,
-    /// The row in which it gains least; an index into [`Ranking::rows`].
-    pub worst: usize,
+    /// Rows in which it is settled.
+    pub settled: usize,
+    /// The median of its gains over the rows in which it and the baseline are settled, in percent; none
+    /// where there is none.
+    pub median_pct: Option<f64>,
+    /// The one of these rows in which it gains least; an index into [`Ranking::rows`].
+    pub least: Option<usize>,
 }
 
 /// All arms in all rows.
@@ -83,6 +134,8 @@ pub struct Ranking {
     pub arms: Vec<String>,
     /// The arm that the others are compared with; an index into `arms`.
     pub baseline: usize,
+    /// How each arm stands over all rows.
+    pub standings: Vec<Standing>,
     /// The rows that all arms have.
     pub rows: Vec<RankRow>,
     /// The points without a result.
@@ -95,24 +148,33 @@ impl Ranking {
         let rows: Vec<usize> = (0..self.rows.len())
             .filter(|&row| take(&self.rows[row]))
             .collect();
+        if rows.is_empty() {
+            return Vec::new();
+        }
         let arms = self.arms.iter().enumerate();
         let standing = |(at, arm): (usize, &String)| {
             let of = |row: usize| self.rows[row].arms[at];
-            let gains: Vec<f64> = rows.iter().map(|&row| of(row).gain_pct).collect();
             let count =
                 |is: &dyn Fn(ArmGain) -> bool| rows.iter().filter(|&&row| is(of(row))).count();
-            let worst = rows.iter().copied();
-            let worst = worst.min_by(|&a, &b| of(a).gain_pct.total_cmp(&of(b).gain_pct))?;
-            Some(Standing {
+            let with = |verdict| count(&|arm| arm.verdict == verdict);
+            let is_settled = |row: &usize| of(*row).verdict != RankVerdict::NotSettled;
+            let settled: Vec<usize> = rows.iter().copied().filter(is_settled).collect();
+            let gains: Vec<f64> = settled.iter().map(|&row| of(row).gain_pct).collect();
+            let least = |&a: &usize, &b: &usize| of(a).gain_pct.total_cmp(&of(b).gain_pct);
+            Standing {
                 arm: arm.clone(),
-                wins: count(&|arm| arm.wins()),
-                losses: count(&|arm| arm.loses()),
+                better: with(RankVerdict::Better),
+                worse: with(RankVerdict::Worse),
+                level: with(RankVerdict::Level),
+                undecided: with(RankVerdict::Undecided),
+                not_settled: with(RankVerdict::NotSettled),
                 best: count(&|arm| arm.is_best),
-                median_pct: Statistic::Percentile(50.0).of(&gains),
-                worst,
-            })
+                settled: count(&|arm| arm.settled),
+                median_pct: (!gains.is_empty()).then(|| Statistic::Percentile(50.0).of(&gains)),
+                least: settled.into_iter().min_by(least),
+            }
         };
-        arms.filter_map(standing).collect()
+        arms.map(standing).collect()
     }
 }
 
@@ -184,6 +246,7 @@ impl Sweep {
                     .filter_map(|score| rank_row(point, score, &found, ranking.baseline)),
             );
         }
+        ranking.standings = ranking.standings(|_| true);
         Ok(ranking)
     }
 
@@ -205,37 +268,45 @@ fn rank_row(
     found: &[&[ScoreFound]],
     base: usize,
 ) -> Option<RankRow> {
-    let values: Option<Vec<&[f64]>> = found
+    let scores: Option<Vec<&ScoreFound>> = found
         .iter()
         .map(|scores| {
             let same = scores.iter().find(|other| other.name == score.name)?;
             let whole = same.values.iter().all(|value| value.is_finite());
-            (whole && !same.values.is_empty()).then_some(same.values.as_slice())
+            (whole && !same.values.is_empty()).then_some(same)
         })
         .collect();
-    let values = values?;
+    let scores = scores?;
     let sign = if score.higher_is_better { 1.0 } else { -1.0 };
-    let gain = |from: &[f64], to: &[f64]| {
+    let gain = |from: &ScoreFound, to: &ScoreFound| {
         // Repetitions of the same number share a seed.
-        let both = from.len().min(to.len());
-        let change = delta(&from[..both], &to[..both]);
+        let both = from.values.len().min(to.values.len());
+        let change = delta(&from.values[..both], &to.values[..both]);
         // No change of a score of which less is better is 0, too, and not -0.
         (sign * change.pct + 0.0, change.ci95_pct)
     };
-    let best = values
-        .iter()
-        .copied()
-        .max_by(|a, b| (sign * mean(a)).total_cmp(&(sign * mean(b))))?;
-    let arms: Vec<ArmGain> = values
+    let goodness = |score: &ScoreFound| sign * mean(&score.values);
+    let settled = scores.iter().copied().filter(|score| score.settled);
+    let best = settled.max_by(|a, b| goodness(a).total_cmp(&goodness(b)));
+    let is_best = |own: &ScoreFound| {
+        own.settled
+            && best.is_some_and(|best| {
+                let (behind, noise) = gain(best, own);
+                behind >= -NEAR_PCT.max(noise.unwrap_or_default())
+            })
+    };
+    let arms: Vec<ArmGain> = scores
         .iter()
         .map(|&own| {
-            let (gain_pct, ci95_pct) = gain(values[base], own);
-            let (behind, noise) = gain(best, own);
+            let (gain_pct, ci95_pct) = gain(scores[base], own);
+            let both_settled = own.settled && scores[base].settled;
             ArmGain {
-                mean: mean(own),
+                mean: mean(&own.values),
                 gain_pct,
                 ci95_pct,
-                is_best: behind >= -NEAR_PCT.max(noise.unwrap_or_default()),
+                settled: own.settled,
+                verdict: RankVerdict::of(both_settled, gain_pct, ci95_pct),
+                is_best: is_best(own),
             }
         })
         .collect();
@@ -253,6 +324,9 @@ fn rank_row(
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn score(name: &str, higher_is_better: bool, values: &[f64]) -> ScoreFound {
@@ -261,21 +335,40 @@ mod tests {
             unit: "u".to_string(),
             higher_is_better,
             values: values.to_vec(),
+            settled: true,
             transient_ms: None,
         }
     }
 
-    fn ranking(rows: &[(bool, [&[f64]; 3])]) -> Ranking {
-        let rows = rows.iter().map(|(higher, arms)| {
-            let found = arms.map(|values| vec![score("s", *higher, values)]);
+    /// Ranks rows of three arms, the first of which is the baseline.
+    fn ranked(rows: Vec<[ScoreFound; 3]>) -> Ranking {
+        let rows = rows.into_iter().filter_map(|arms| {
+            let found = arms.map(|score| vec![score]);
             let found: Vec<&[ScoreFound]> = found.iter().map(Vec::as_slice).collect();
-            rank_row(&[], &found[0][0], &found, 0).unwrap()
+            rank_row(&[], &found[0][0], &found, 0)
         });
         Ranking {
             arms: ["base", "a", "b"].map(str::to_string).to_vec(),
             rows: rows.collect(),
             ..Ranking::default()
         }
+    }
+
+    fn ranking(rows: &[(bool, [&[f64]; 3])]) -> Ranking {
+        let of = |(higher, arms): &(bool, [&[f64]; 3])| arms.map(|v| score("s", *higher, v));
+        ranked(rows.iter().map(of).collect())
+    }
+
+    /// Better, worse, level, undecided, not settled, best.
+    fn counts(standing: &Standing) -> [usize; 6] {
+        [
+            standing.better,
+            standing.worse,
+            standing.level,
+            standing.undecided,
+            standing.not_settled,
+            standing.best,
+        ]
     }
 
     #[test]
@@ -292,18 +385,17 @@ mod tests {
         };
         assert_eq!(gains(0).collect::<Vec<_>>(), [0.0, 10.0, -10.0]);
         assert_eq!(gains(1).collect::<Vec<_>>(), [0.0, -10.0, 10.0]);
-        let of = |at: usize| {
-            let standing = &ranking.standings(|_| true)[at];
-            (
-                standing.wins,
-                standing.losses,
-                standing.best,
-                standing.worst,
-            )
-        };
+        let standings = ranking.standings(|_| true);
+        let found: Vec<_> = (standings.iter())
+            .map(|standing| (counts(standing), standing.least))
+            .collect();
         assert_eq!(
-            (of(0), of(1), of(2)),
-            ((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 0))
+            found,
+            [
+                ([0, 0, 2, 0, 0, 0], Some(0)),
+                ([1, 1, 0, 0, 0, 1], Some(1)),
+                ([1, 1, 0, 0, 0, 1], Some(0))
+            ]
         );
         assert!(ranking.standings(|_| false).is_empty());
     }
@@ -313,18 +405,59 @@ mod tests {
         // a is 1 % behind for sure; b is 30 % behind in one repetition and ahead in the other.
         let ranking = ranking(&[(true, [&[100.0, 100.0], &[99.0, 99.0], &[70.0, 110.0]])]);
         let arms = &ranking.rows[0].arms;
-        assert!(
-            arms.iter()
-                .all(|arm| arm.is_best && !arm.loses() && !arm.wins())
-        );
-        // Nor is a median moved by one row of three.
-        let many = super::tests::ranking(&[
-            (true, [&[1.0], &[1.5], &[1.0]]),
-            (true, [&[1.0], &[1.1], &[1.0]]),
-            (true, [&[1.0], &[0.2], &[1.0]]),
+        assert!(arms.iter().all(|arm| arm.is_best));
+        let verdicts: Vec<_> = arms.iter().map(|arm| arm.verdict).collect();
+        let wanted = [
+            RankVerdict::Level,
+            RankVerdict::Level,
+            RankVerdict::Undecided,
+        ];
+        assert_eq!(verdicts, wanted);
+    }
+
+    #[test]
+    fn median_gain_is_not_moved_by_one_row_of_three() {
+        let many = ranking(&[
+            (true, [&[1.0, 1.0], &[1.5, 1.5], &[1.0, 1.0]]),
+            (true, [&[1.0, 1.0], &[1.1, 1.1], &[1.0, 1.0]]),
+            (true, [&[1.0, 1.0], &[0.2, 0.2], &[1.0, 1.0]]),
         ]);
         let standing = &many.standings(|_| true)[1];
-        assert_eq!((standing.median_pct.round(), standing.worst), (10.0, 2));
+        assert_eq!(
+            (standing.median_pct.map(f64::round), standing.least),
+            (Some(10.0), Some(2))
+        );
+    }
+
+    #[test]
+    fn single_repetition_decides_nothing() {
+        let ranking = ranking(&[(true, [&[1.0], &[9.0], &[0.1]])]);
+        for standing in ranking.standings(|_| true) {
+            assert_eq!(counts(&standing)[..5], [0, 0, 0, 1, 0], "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn unsettled_row_is_neither_better_nor_worse_and_no_arms_best() {
+        let row = |unsettled: usize| {
+            let mut arms = [100.0, 200.0, 50.0].map(|value| score("s", true, &[value, value]));
+            arms[unsettled].settled = false;
+            ranked(vec![arms])
+        };
+        let of = |unsettled: usize| {
+            let standings = row(unsettled).standings(|_| true);
+            standings.iter().map(counts).collect::<Vec<_>>()
+        };
+        let nothing = [0, 0, 0, 0, 1, 0];
+        // Without a settled baseline nobody has a gain; among the others a is best all the same.
+        assert_eq!(of(0), [nothing, [0, 0, 0, 0, 1, 1], nothing]);
+        // Twice the baseline's score, but who knows for how long: the baseline is best of the others.
+        assert_eq!(of(1), [[0, 0, 1, 0, 0, 1], nothing, [0, 1, 0, 0, 0, 0]]);
+        let standing = &row(1).standings(|_| true)[1];
+        assert_eq!(
+            (standing.settled, standing.median_pct, standing.least),
+            (0, None, None)
+        );
     }
 
     #[test]
@@ -337,5 +470,32 @@ mod tests {
             &[score("s", true, &[1.0])][..],
         ];
         assert_eq!(rank_row(&[], &found[0][0], &found, 0), None);
+    }
+
+    fn stored() -> impl Strategy<Value = ScoreFound> {
+        let value = prop_oneof![Just(f64::NAN), Just(0.0), 90.0..110.0, -1e9..1e9];
+        (vec(value, 0..6), any::<bool>(), any::<bool>()).prop_map(|(values, higher, settled)| {
+            ScoreFound {
+                settled,
+                ..score("s", higher, &values)
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_counts_once(rows in vec([stored(), stored(), stored()], 0..12)) {
+            let ranking = ranked(rows);
+            for standing in ranking.standings(|_| true) {
+                let all: usize = counts(&standing)[..5].iter().sum();
+                prop_assert_eq!(all, ranking.rows.len());
+                prop_assert!(standing.best <= standing.settled);
+            }
+            for arm in ranking.rows.iter().flat_map(|row| &row.arms) {
+                let counts = [RankVerdict::Better, RankVerdict::Worse].contains(&arm.verdict);
+                let wide = arm.ci95_pct.is_none_or(|half| half >= arm.gain_pct.abs());
+                prop_assert!(!counts || (arm.settled && !wide));
+            }
+        }
     }
 }

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perch_experiment::Unsettled;
 use perch_experiment::stats::{ci95, delta, mean};
 use serde::Serialize;
 
 use super::{Point, Sweep};
 use crate::error::SweepError;
-use crate::simulation::{Key, ScoreFound};
+use crate::simulation::{Found, Key, ScoreFound};
 use crate::store::Store;
 
 /// One score at one point of a sweep.
@@ -28,8 +29,9 @@ pub struct Row {
     pub mean: f64,
     /// Half the width of the mean's 95 % confidence interval; none for one repetition.
     pub ci95: Option<f64>,
-    /// False where the score still changed with time while it was measured.
-    pub is_settled: bool,
+    /// The reason why time alone may still change the score, or the baseline's at the same values of
+    /// the other axes; none where both are settled.
+    pub unsettled: Option<Unsettled>,
     /// The change from the baseline at the same values of the other axes, percent; none without a
     /// baseline.
     pub change_pct: Option<f64>,
@@ -47,25 +49,25 @@ impl Sweep {
         let arm = self.names().iter().position(|name| *name == "arm");
         let baselines = self.baselines(&points, arm);
         let kept: BTreeSet<&Key> = baselines.values().collect();
-        let mut known: BTreeMap<Key, Vec<ScoreFound>> = BTreeMap::new();
+        let mut known: BTreeMap<Key, Found> = BTreeMap::new();
         let mut rows = Vec::new();
         let mut missing = 0;
-        let mut read = |key: &Key| -> Result<Option<Vec<ScoreFound>>, SweepError> {
-            if let Some(scores) = known.get(key) {
-                return Ok(Some(scores.clone()));
+        let mut read = |key: &Key| -> Result<Option<Found>, SweepError> {
+            if let Some(found) = known.get(key) {
+                return Ok(Some(found.clone()));
             }
             let stored = store.get(key)?;
-            let scores = stored.map(|stored| stored.result.scores);
+            let found = stored.map(|stored| stored.result);
             // Only baselines are asked for again.
-            if let Some(scores) = &scores
+            if let Some(found) = &found
                 && kept.contains(key)
             {
-                known.insert(key.clone(), scores.clone());
+                known.insert(key.clone(), found.clone());
             }
-            Ok(scores)
+            Ok(found)
         };
         for point in &points {
-            let Some(scores) = read(&point.prepared.key)? else {
+            let Some(found) = read(&point.prepared.key)? else {
                 missing += 1;
                 continue;
             };
@@ -73,9 +75,11 @@ impl Sweep {
                 Some(key) => read(key)?,
                 None => None,
             };
-            rows.extend(scores.iter().map(|score| {
-                let base = base.iter().flatten().find(|base| base.name == score.name);
-                row(point, score, base)
+            rows.extend(found.scores.iter().map(|score| {
+                let same = base.as_ref().and_then(|base| base.score(&score.name));
+                let of_base =
+                    (base.as_ref().zip(same)).and_then(|(base, same)| base.unsettled(same));
+                row(point, score, same, found.unsettled(score).or(of_base))
             }));
         }
         Ok((rows, missing))
@@ -101,7 +105,12 @@ fn others(point: &Point, arm: Option<usize>) -> String {
     values.join(" ")
 }
 
-fn row(point: &Point, score: &ScoreFound, base: Option<&ScoreFound>) -> Row {
+fn row(
+    point: &Point,
+    score: &ScoreFound,
+    base: Option<&ScoreFound>,
+    unsettled: Option<Unsettled>,
+) -> Row {
     let change = base.map(|base| {
         // Repetitions of the same number share a seed.
         let both = base.values.len().min(score.values.len());
@@ -115,7 +124,7 @@ fn row(point: &Point, score: &ScoreFound, base: Option<&ScoreFound>) -> Row {
         repetitions: score.values.len(),
         mean: mean(&score.values),
         ci95: ci95(&score.values),
-        is_settled: score.transient_ms.is_none(),
+        unsettled,
         change_pct: change.as_ref().map(|change| change.pct),
         change_ci95_pct: change.and_then(|change| change.ci95_pct),
     }

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use perch_report::{Align, Format, Grid, figure, percent, write_csv};
-use perch_sweep::{RankRow, Ranking, Shard, Standing, Store, Sweep};
+use perch_sweep::{ArmGain, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
 use schemars::Schema;
 
 use super::{RunArguments, all_ran, number, plain, simulate};
@@ -20,7 +20,7 @@ pub struct RankArguments {
     /// Also print every row: the gain of each arm
     #[arg(long)]
     rows: bool,
-    /// Print the rows of the arm that lose by more than 2 % and the noise
+    /// Print the rows in which the arm is worse by more than 2 % and the noise
     #[arg(long, value_name = "ARM")]
     losses: Option<String>,
     /// How to write the result: table, markdown, csv (the rows) or json
@@ -54,7 +54,7 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
         Format::Table | Format::Markdown => {
             let mut tables = vec![standings(&ranking, by)];
             let shown = |row: &RankRow| match losses {
-                Some(arm) => row.arms[arm].loses(),
+                Some(arm) => row.arms[arm].verdict == RankVerdict::Worse,
                 None => true,
             };
             if arguments.rows || losses.is_some() {
@@ -64,7 +64,8 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
                 Format::Markdown => table.markdown(),
                 _ => table.text(),
             });
-            emit(&written.collect::<Vec<_>>().join("\n"))?;
+            let tables = written.collect::<Vec<_>>().join("\n");
+            emit(&format!("{tables}\n{}", foot(&ranking)))?;
         }
     }
     all_ran(failed)
@@ -94,6 +95,19 @@ pub fn ranked_schema() -> Schema {
     perch_file::result_schema::<Ranking>("result of perch sweep rank")
 }
 
+/// Returns the words below the tables: what counts, and what does not.
+fn foot(ranking: &Ranking) -> String {
+    let rows = ranking.rows.len();
+    let is_unsettled = |row: &&RankRow| row.arms.iter().any(|arm| !arm.settled);
+    let unsettled = ranking.rows.iter().filter(is_unsettled).count();
+    format!(
+        "better, worse: by more than 2 % and the 95 % interval over paired seeds; level: neither, by \
+         the same; undecided: the\ninterval leaves that open; not settled: time alone may \
+         still change the score. The last two count for\nnobody, and the last is in no median and no \
+         share of \"best\". {unsettled} of {rows} rows have an arm that is not settled.\n"
+    )
+}
+
 /// The arms over all rows, and at each value of the axis `by`.
 fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
     let mut grid = Grid::default();
@@ -103,8 +117,11 @@ fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
         ("", "arm", Align::Left),
         ("against the baseline", "better", Align::Right),
         ("against the baseline", "worse", Align::Right),
+        ("against the baseline", "level", Align::Right),
+        ("against the baseline", "undecided", Align::Right),
+        ("against the baseline", "not settled", Align::Right),
         ("against the baseline", "median", Align::Right),
-        ("of all arms", "best", Align::Right),
+        ("of settled arms", "best", Align::Right),
         ("worst row", "gain", Align::Right),
         ("worst row", "±95%", Align::Right),
         ("worst row", "load", Align::Left),
@@ -114,30 +131,35 @@ fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
     }
     let mut add = |what: &str, take: &dyn Fn(&RankRow) -> bool| {
         let rows = ranking.rows.iter().filter(|row| take(row)).count();
-        for (at, standing) in ranking.standings(take).iter().enumerate() {
-            let worst = &ranking.rows[standing.worst];
-            let own = worst.arms[at];
+        for (at, standing) in ranking.standings(take).into_iter().enumerate() {
+            let least = standing.least.map(|row| &ranking.rows[row]);
+            let own = least.map(|row| row.arms[at]);
             let Standing {
                 arm,
-                wins,
-                losses,
+                better,
+                worse,
+                level,
+                undecided,
+                not_settled,
                 best,
+                settled,
                 median_pct,
                 ..
             } = standing;
-            grid.row(vec![
-                what.to_string(),
-                rows.to_string(),
-                arm.clone(),
-                wins.to_string(),
-                losses.to_string(),
-                percent(*median_pct),
-                format!("{} %", (100 * best + rows / 2) / rows.max(1)),
-                percent(own.gain_pct),
-                own.ci95_pct
-                    .map_or_else(String::new, |half| format!("{half:.1}")),
-                of(worst),
+            let counts = [better, worse, level, undecided, not_settled];
+            let mut cells = vec![what.to_string(), rows.to_string(), arm];
+            cells.extend(counts.map(|count| count.to_string()));
+            cells.extend([
+                median_pct.map_or_else(String::new, percent),
+                match settled {
+                    0 => String::new(),
+                    _ => format!("{} %", (100 * best + settled / 2) / settled),
+                },
+                own.map_or_else(String::new, |arm| percent(arm.gain_pct)),
+                own.map_or_else(String::new, half),
+                least.map_or_else(String::new, of),
             ]);
+            grid.row(cells);
         }
     };
     add("all", &|_| true);
@@ -154,6 +176,12 @@ fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
         }
     }
     grid
+}
+
+/// Half the width of a gain's interval; "?" where nobody knows it.
+fn half(arm: ArmGain) -> String {
+    arm.ci95_pct
+        .map_or_else(|| "?".to_string(), |half| format!("{half:.1}"))
 }
 
 /// A row in words: where, and what.
@@ -177,6 +205,7 @@ fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
     for arm in &ranking.arms {
         grid.column(arm, "gain", Align::Right);
         grid.column(arm, "±95%", Align::Right);
+        grid.column(arm, "", Align::Left);
     }
     for row in ranking.rows.iter().filter(|row| shown(row)) {
         let mut cells: Vec<String> = row.point.iter().map(plain).collect();
@@ -186,11 +215,11 @@ fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
             figure(row.arms[ranking.baseline].mean),
         ]);
         for arm in &row.arms {
-            cells.push(percent(arm.gain_pct));
-            cells.push(
-                arm.ci95_pct
-                    .map_or_else(String::new, |half| format!("{half:.1}")),
-            );
+            let verdict = match arm.verdict {
+                RankVerdict::Level => "",
+                verdict => verdict.name(),
+            };
+            cells.extend([percent(arm.gain_pct), half(*arm), verdict.to_string()]);
         }
         grid.row(cells);
     }
@@ -207,6 +236,8 @@ fn sheet(ranking: &Ranking) -> String {
         "mean",
         "gain_pct",
         "ci95_pct",
+        "settled",
+        "verdict",
         "best",
     ];
     let head = ranking.axes.iter().map(String::as_str).chain(columns);
@@ -221,6 +252,8 @@ fn sheet(ranking: &Ranking) -> String {
                 arm.mean.to_string(),
                 arm.gain_pct.to_string(),
                 number(arm.ci95_pct),
+                arm.settled.to_string(),
+                arm.verdict.name().to_string(),
                 arm.is_best.to_string(),
             ];
             row.point.iter().map(plain).chain(cells).collect()
