@@ -63,6 +63,8 @@ pub(crate) struct LoadResult<'a> {
     pub load: &'a Load,
     /// The simulated time of each simulation.
     pub effort: Effort,
+    /// True where that is too short for a verdict.
+    pub is_short: bool,
     /// The description of each of the load's scores.
     pub scores: Vec<Described>,
     /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
@@ -151,6 +153,10 @@ pub struct CellReport {
     /// the measured time it may go on. None where it was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transient_ms: Option<f64>,
+    /// True where the effort was spent before the warm-up was as long as a verdict needs: then the
+    /// cell is undecided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_short: bool,
     /// The verdict on the simulated change with its interval.
     #[serde(default)]
     pub verdict: Verdict,
@@ -210,6 +216,11 @@ impl CellReport {
             within |= (figure.round() - published).abs() <= off;
             verdict = verdict.or(judge(figure, ci95(patched), low, high));
         }
+        let mut direction = direction(published.delta_pct, changed);
+        if found.is_short {
+            verdict = Verdict::Undecided;
+            direction = direction.map(|_| Verdict::Undecided);
+        }
         let baseline_ratio = statistic.of(baseline) / published.baseline;
         CellReport {
             benchmark: cell.benchmark.clone(),
@@ -235,7 +246,8 @@ impl CellReport {
             measure_ms: found.effort.measure_ms(),
             transient_ms: found.transient_ms(cell.score),
             verdict,
-            direction: direction(published.delta_pct, changed),
+            is_short: found.is_short,
+            direction,
             within,
             sign_agrees: pct * published.delta_pct > 0.0,
             fitted: cell
@@ -322,6 +334,7 @@ mod tests {
         let found = LoadResult {
             load: &load(),
             effort: load().effort,
+            is_short: false,
             transients: Vec::new(),
             scores: vec![Described {
                 name: "s".to_string(),

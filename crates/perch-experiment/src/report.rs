@@ -10,6 +10,7 @@ use crate::fit::Fit;
 use crate::line::LineFound;
 use crate::summary::Summary;
 use crate::tally::LoadFound;
+use crate::thoroughness::Thoroughness;
 
 /// Every iteration behind one table whose rows are statistics, which shows the distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +81,9 @@ pub struct Report {
     pub root_domain: Option<String>,
     /// The seed that brings this report back.
     pub seed: u64,
+    /// How far the simulations went on; none where the user gave their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Thoroughness>,
     /// The arms that were simulated and their modes.
     pub arms: Vec<ArmModes>,
     /// The cells, in the order of the tables.

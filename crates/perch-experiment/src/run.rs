@@ -8,6 +8,7 @@ mod kept;
 mod kernel;
 mod plan;
 mod queue;
+mod shorten;
 
 use perch_sim::workload::{Budget, Demand, Workload};
 
@@ -24,6 +25,7 @@ pub use foresee::foresee;
 use gathered::Gathered;
 use kernel::{Kernel, Simulate, Topologies, scenario};
 use queue::Queue;
+use shorten::shorten;
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +53,14 @@ impl RunOptions {
     /// are steady, and further while a cell is undecided.
     pub fn settles(&self) -> bool {
         self.doublings() > 0
+    }
+
+    /// Returns the events that a row may spend at most; none where nothing bounds them.
+    pub fn events_a_row(&self) -> Option<u64> {
+        match self.repetitions {
+            Some(_) => None,
+            None => self.thoroughness.events_a_row(),
+        }
     }
 
     /// Returns how often the times of a load may be doubled, and how often its repetitions.
@@ -160,7 +170,15 @@ fn run_with(
         }
     }
     let jobs = affordable(&chosen, &arms, options)?;
-    let mut gathered = Gathered::new(experiment, &chosen, &arms, &cells, base);
+    let is_short = match options.events_a_row() {
+        Some(events) => shorten(&mut chosen, &arms, events, jobs, simulator)?,
+        None => vec![false; chosen.len()],
+    };
+    let mut gathered = Gathered::new(experiment, (&chosen, is_short), &arms, &cells, base);
+    gathered.effort = options
+        .repetitions
+        .is_none()
+        .then_some(options.thoroughness);
     let mut queue = Queue::new(&mut gathered, options, simulator, table);
     pool::run_lists(&mut queue, jobs, progress, |trial| {
         simulator.simulate(trial)

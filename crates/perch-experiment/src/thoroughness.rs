@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Thoroughness {
-    /// An experiment: the repetitions of its file. A comparison: 10 million events an arm.
+    /// An experiment: the times and repetitions of its file, or as much of them as some seconds of a
+    /// core simulate for each row. A comparison: 10 million events per arm.
     Quick,
     /// An experiment: up to 4 times the repetitions of its file. A comparison: 100 million
     /// events an arm.
@@ -20,6 +21,15 @@ pub enum Thoroughness {
 }
 
 impl Thoroughness {
+    /// Returns the word of `--effort`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Thoroughness::Quick => "quick",
+            Thoroughness::Normal => "normal",
+            Thoroughness::Full => "full",
+        }
+    }
+
     /// Returns how often the times of a load may be doubled until its scores are steady, and its
     /// repetitions while one of its cells is undecided.
     pub(crate) fn doublings(self) -> u32 {
@@ -27,6 +37,15 @@ impl Thoroughness {
             Thoroughness::Quick => 0,
             Thoroughness::Normal => 2,
             Thoroughness::Full => 5,
+        }
+    }
+
+    /// Returns the simulated events that a row of an experiment may spend, in all arms and repetitions
+    /// together; none where the experiment's times decide.
+    pub(crate) fn events_a_row(self) -> Option<u64> {
+        match self {
+            Thoroughness::Quick => Some(10_000_000),
+            Thoroughness::Normal | Thoroughness::Full => None,
         }
     }
 

@@ -7,7 +7,11 @@ use perch_experiment::{ArmKernel, ArmModes, Comparison, Report};
 pub(crate) fn of_report(report: &Report) -> String {
     let domain = report.root_domain.as_deref();
     let kernel = kernel(&report.era, domain, report.hz);
-    said(&report.machine, &kernel, report.seed)
+    let said = said(&report.machine, &kernel, report.seed);
+    match report.effort {
+        Some(effort) => format!("{said}, effort {}", effort.name()),
+        None => said,
+    }
 }
 
 /// Returns the circumstances of a comparison: machine, kernel, ticks and seed.

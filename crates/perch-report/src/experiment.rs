@@ -288,6 +288,7 @@ fn summary(report: &Report) -> Vec<String> {
     ]
     .into_iter()
     .chain(unsettled)
+    .chain(settled::cut_short(report))
     .collect()
 }
 

@@ -98,6 +98,30 @@ pub(crate) fn of_report(report: &Report) -> Option<String> {
     })
 }
 
+/// Returns a line that names the cells whose effort was spent before a verdict; none where all had
+/// enough.
+pub(crate) fn cut_short(report: &Report) -> Option<String> {
+    let short = report.cells.iter().filter(|cell| cell.is_short);
+    let mut places: Vec<(String, Vec<&str>)> = Vec::new();
+    for cell in short {
+        let place = format!("{}/{}", cell.benchmark, cell.place);
+        match places.last_mut() {
+            Some((last, rows)) if *last == place => rows.push(&cell.row),
+            _ => places.push((place, vec![&cell.row])),
+        }
+    }
+    let words: Vec<String> = places
+        .iter()
+        .map(|(place, rows)| format!("{place} {}", rows.join(" ")))
+        .collect();
+    (!words.is_empty()).then(|| {
+        format!(
+            "too short for a verdict at this effort, and undecided (--effort normal goes on): {}",
+            words.join(", ")
+        )
+    })
+}
+
 /// Returns until when a score changed in which arms; none where it was steady in all.
 fn moving(score: &ScoreRow, window: &Window) -> Option<String> {
     let half_ms = window.warmup_ms + window.measure_ms / 2.0;

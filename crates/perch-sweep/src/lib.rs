@@ -18,6 +18,6 @@ pub use simulation::{
 };
 pub use store::{Fault, Pruned, Store, Stored};
 pub use sweep::{
-    ArmGain, Done, Point, Progress, RankRow, RankVerdict, Ranking, Row, Shard, ShardError, Standing, Sweep,
-    sweep_schema,
+    ArmGain, Done, Point, Progress, RankRow, RankVerdict, Ranking, Row, Shard, ShardError,
+    Standing, Sweep, sweep_schema,
 };

@@ -46,7 +46,7 @@ pub struct RunArguments {
     /// Only cells whose BENCHMARK/WHERE/ROW match; * and ? are wildcards
     #[arg(long, value_name = "GLOB")]
     only: Option<String>,
-    /// How far to go on: as the experiment says; longer until scores are steady and more often until
+    /// How far to go on: as the experiment says, but at most some seconds of a core per row; longer until scores are steady and more often until
     /// cells are decided, each up to 4 times what the experiment says; or up to 32 times
     #[arg(long, value_enum, default_value_t, conflicts_with = "repetitions")]
     effort: Effort,
@@ -112,7 +112,8 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         jobs: common.jobs(),
         budget: common.budget,
     };
-    if !common.quiet {
+    // Events bound a quick run, and trying its loads first would take a tenth of it.
+    if !common.quiet && options.events_a_row().is_none() {
         say_how_long(&loaded, &options);
     }
     let mut raw = Raw::begin(common.raw.as_deref())?;

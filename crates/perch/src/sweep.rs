@@ -336,7 +336,8 @@ fn sheet(names: &[&str], rows: &[Row]) -> String {
             row.mean.to_string(),
             number(row.ci95),
             row.unsettled.is_none().to_string(),
-            row.unsettled.map_or_else(String::new, |why| why.to_string()),
+            row.unsettled
+                .map_or_else(String::new, |why| why.to_string()),
             number(row.change_pct),
             number(row.change_ci95_pct),
         ];

@@ -13,6 +13,7 @@ use crate::model::{Cell, Effort, Experiment, Load, machines};
 use crate::report::{ArmModes, Iterations, Report};
 use crate::seed::seed;
 use crate::summary::Summary;
+use crate::thoroughness::Thoroughness;
 
 /// The tables that are finished, and what is kept for the others.
 pub(super) struct Gathered<'a> {
@@ -21,6 +22,10 @@ pub(super) struct Gathered<'a> {
     pub arms: &'a [&'a Arm],
     pub cells: &'a [&'a Cell],
     pub base: u64,
+    /// How far the run goes on; none where its repetitions were given by hand.
+    pub effort: Option<Thoroughness>,
+    /// Which loads are too short for a verdict.
+    is_short: Vec<bool>,
     kept: Vec<Kept>,
     /// How often each load's times were doubled.
     doubled: Vec<u32>,
@@ -32,7 +37,7 @@ pub(super) struct Gathered<'a> {
 impl<'a> Gathered<'a> {
     pub fn new(
         experiment: &'a Experiment,
-        chosen: &'a [(&'a Load, Effort)],
+        (chosen, is_short): (&'a [(&'a Load, Effort)], Vec<bool>),
         arms: &'a [&'a Arm],
         cells: &'a [&'a Cell],
         base: u64,
@@ -43,6 +48,8 @@ impl<'a> Gathered<'a> {
             arms,
             cells,
             base,
+            effort: None,
+            is_short,
             kept: chosen.iter().map(|_| Kept::new(arms.len())).collect(),
             doubled: vec![0; chosen.len()],
             results: Vec::new(),
@@ -133,6 +140,7 @@ impl<'a> Gathered<'a> {
         LoadResult {
             load,
             effort,
+            is_short: self.is_short[at],
             scores: kept.scores.clone(),
             transients: kept.transients(),
             arms: names.zip(kept.values.iter().cloned()).collect(),
@@ -168,6 +176,7 @@ impl<'a> Gathered<'a> {
             hz: experiment.hz,
             root_domain: experiment.root_domain.changed().map(str::to_string),
             seed: self.base,
+            effort: self.effort,
             arms: self.arms.iter().map(modes).collect(),
             summary: Summary::of(&self.reports),
             fits: Fit::all(&self.reports),

@@ -12,9 +12,10 @@ use perch_sim::{Batch, Outcome, Scenario, Score, balancing_ns};
 use super::gathered::is_of;
 use super::kept::{Found, Scored};
 use super::plan::Trial;
+use crate::arm::Arm;
 use crate::cell::Described;
 use crate::error::ExperimentError;
-use crate::model::{Experiment, Load, Wanted};
+use crate::model::{Effort, Experiment, Load, Wanted};
 use crate::tally::Tallies;
 use crate::transient::BATCHES;
 
@@ -22,6 +23,13 @@ use crate::transient::BATCHES;
 pub(super) trait Simulate: Sync {
     /// Returns the scores of one simulation.
     fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError>;
+
+    /// Returns the events of `ns` nanoseconds of a load soon after its beginning; none where it must not be shortened,
+    /// because it starts and stops its clock itself, counts its beginning, or its number of iterations
+    /// is part of what was measured.
+    fn events(&self, _load: &Load, _arm: &Arm, _ns: u64) -> Result<Option<u64>, ExperimentError> {
+        Ok(None)
+    }
 
     /// Forgets what was counted of a load beside its scores, because it is simulated anew.
     fn forget(&self, _load: &Load) {}
@@ -100,6 +108,31 @@ impl Simulate for Kernel<'_> {
         simulate(self.experiment, topology, trial, self.budget, self.tallies)
     }
 
+    fn events(&self, load: &Load, arm: &Arm, ns: u64) -> Result<Option<u64>, ExperimentError> {
+        let effort = Effort {
+            repetitions: 1,
+            // Of 256 tasks the last is born after some 80 ms, and before there is less to simulate.
+            warmup_ns: 9 * ns,
+            measure_ns: ns,
+        };
+        let trial = Trial {
+            load,
+            arm,
+            effort,
+            seed: 0,
+            repetition: 0,
+        };
+        let topology = self.topologies.get(&load.machine);
+        let scenario = scenario(self.experiment, topology, &trial, self.budget);
+        let scenario = scenario.map_err(|error| trial.failed(&error))?;
+        if load.row.is_none() || load.effort.counts_the_beginning() || scenario.workload.is_timed()
+        {
+            return Ok(None);
+        }
+        let outcome = scenario.run().map_err(|error| trial.failed(&error))?;
+        Ok(Some(outcome.metrics.events))
+    }
+
     fn forget(&self, load: &Load) {
         self.tallies.forget(load);
     }
@@ -125,15 +158,7 @@ fn simulate(
     tallies: &Tallies,
 ) -> Result<Found, ExperimentError> {
     let Trial { load, arm, .. } = trial;
-    let failed = |reason: &dyn Display| ExperimentError::Run {
-        what: format!(
-            "{}, arm {}, repetition {}",
-            load.path(),
-            arm.name,
-            trial.repetition
-        ),
-        reason: reason.to_string(),
-    };
+    let failed = |reason: &dyn Display| trial.failed(reason);
     let scenario = scenario(experiment, topology, trial, budget).map_err(|error| failed(&error))?;
     let run = scenario.run_in_batches(BATCHES);
     let (outcome, batches) = run.map_err(|error| failed(&error))?;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The simulations of a run, and the order in which workers take them.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use crate::arm::Arm;
+use crate::error::ExperimentError;
 use crate::model::{Effort, Load};
 use crate::seed::seed;
 
@@ -15,6 +17,22 @@ pub(super) struct Trial<'a> {
     pub effort: Effort,
     pub seed: u64,
     pub repetition: u32,
+}
+
+impl Trial<'_> {
+    /// Returns the error of this simulation.
+    pub fn failed(&self, reason: &dyn Display) -> ExperimentError {
+        let Trial {
+            load,
+            arm,
+            repetition,
+            ..
+        } = self;
+        ExperimentError::Run {
+            what: format!("{}, arm {}, repetition {repetition}", load.path(), arm.name),
+            reason: reason.to_string(),
+        }
+    }
 }
 
 /// Repetitions of one load, in every arm: its simulations arm by arm, in each by repetition. No list

@@ -40,6 +40,7 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
         warmup_ms: 300.0,
         measure_ms: 100.0,
         transient_ms: None,
+        is_short: false,
         verdict: Verdict::Undecided,
         direction: (published[2].abs() > 3.0).then_some(Verdict::Disagrees),
         within: (delta_pct - published[2]).abs() <= 3.0,
@@ -83,6 +84,7 @@ fn report() -> Report {
         hz: 250,
         root_domain: None,
         seed: 1,
+        effort: None,
         arms: [("baseline", "cluster=off"), ("patched", "cluster=posted")]
             .map(|(name, modes)| ArmModes {
                 name: name.to_string(),

@@ -39,6 +39,7 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
             circumstances: ["Machine ".to_string() + &circumstances::of_report(report)]
                 .into_iter()
                 .chain(settled::of_report(report))
+                .chain(settled::cut_short(report))
                 .collect::<Vec<_>>()
                 .join("; "),
             arms: arms(&report.arms),

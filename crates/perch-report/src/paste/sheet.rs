@@ -4,7 +4,6 @@
 
 use perch_experiment::{CellReport, Comparison, Report};
 
-
 /// An arm's figure in a row, and its change from the first arm's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {

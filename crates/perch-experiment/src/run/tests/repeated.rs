@@ -149,3 +149,37 @@ fn loads_are_simulated_for_longer_until_they_are_steady() {
         (2000.0, 4.0 * measure_ms, false)
     );
 }
+
+/// A simulator of the formula whose loads cost as many events per 10 ms as the field says.
+struct Dear(u64);
+
+impl Simulate for Dear {
+    fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
+        formula(trial)
+    }
+
+    fn events(&self, _: &Load, _: &Arm, _: u64) -> Result<Option<u64>, ExperimentError> {
+        Ok(Some(self.0))
+    }
+}
+
+#[test]
+fn dear_loads_are_shortened_and_stay_undecided_where_a_quick_run_ends_too_early() {
+    let run = |events, thoroughness| {
+        let options = RunOptions {
+            thoroughness,
+            ..with(2, "UDP_RR/node0/n=16")
+        };
+        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut |_| {});
+        let report = super::super::run_with(&experiment(), &options, other, &Dear(events));
+        let report = report.unwrap();
+        let cell = &report.cells[0];
+        assert!(!cell.is_short || cell.verdict == Verdict::Undecided);
+        assert_eq!(report.effort, Some(thoroughness));
+        (cell.warmup_ms, cell.measure_ms, cell.is_short)
+    };
+    assert_eq!(run(1000, Thoroughness::Quick), (300.0, 100.0, false));
+    assert_eq!(run(80_000, Thoroughness::Quick), (75.0, 25.0, false));
+    assert_eq!(run(1_000_000, Thoroughness::Quick), (20.0, 20.0, true));
+    assert_eq!(run(1_000_000, Thoroughness::Normal), (300.0, 100.0, false));
+}
