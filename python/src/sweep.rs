@@ -176,7 +176,10 @@ fn table(names: &[&str], rows: &[Row]) -> Table {
     let settled = rows.iter().map(|row| row.unsettled.is_none());
     columns.truths("settled", settled);
     let why: Vec<String> = (rows.iter())
-        .map(|row| row.unsettled.map_or_else(String::new, |why| why.to_string()))
+        .map(|row| {
+            row.unsettled
+                .map_or_else(String::new, |why| why.to_string())
+        })
         .collect();
     columns.texts("why_not_settled", why.iter().map(String::as_str));
     columns.numbers("change_pct", rows.iter().map(|row| row.change_pct));
