@@ -185,7 +185,7 @@ fn a_tree_of_another_board_is_refused() {
 #[test]
 fn any_machine_is_told_by_its_tree() {
     let (mut told, mut refused) = (0, 0);
-    for seed in 0..300 {
+    for seed in 0..100 {
         let asked = Machine::random(seed, 40);
         let Ok(topology) = Topology::of(Arch::Aarch64, &asked, Cpus::All) else {
             refused += 1;
@@ -197,6 +197,11 @@ fn any_machine_is_told_by_its_tree() {
         let tree = described(&topology);
         let cpus = cpus(&tree);
         let places: Vec<String> = map(&tree).into_values().collect();
+        let places: Vec<Vec<&str>> = places
+            .iter()
+            .map(|place| place.split('/').collect())
+            .collect();
+        let caches: Vec<_> = cpus.iter().map(|node| last_level(&tree, node)).collect();
         for (a, (cpu, node)) in machine.cpus.iter().zip(&cpus).enumerate() {
             assert_eq!(
                 node.cell("capacity-dmips-mhz"),
@@ -205,20 +210,14 @@ fn any_machine_is_told_by_its_tree() {
             if machine.nodes() > 1 {
                 assert_eq!(node.cell("numa-node-id"), Some(cpu.node), "seed {seed}");
             }
-            for (b, (other, theirs)) in machine.cpus.iter().zip(&cpus).enumerate() {
+            for (b, other) in machine.cpus.iter().enumerate() {
                 let same = |parts: usize| {
-                    let part = |place: &str| -> Vec<String> {
-                        place
-                            .split('/')
-                            .take(parts + 1)
-                            .map(str::to_string)
-                            .collect()
-                    };
-                    part(&places[a]) == part(&places[b])
+                    let part = |place| places[place].iter().take(parts + 1);
+                    part(a).eq(part(b))
                 };
                 assert_eq!(same(1), cpu.package == other.package, "seed {seed}");
                 assert_eq!(same(3), cpu.core == other.core, "seed {seed}");
-                let shared = last_level(&tree, node) == last_level(&tree, theirs);
+                let shared = caches[a] == caches[b];
                 assert_eq!(shared, cpu.llc == other.llc, "seed {seed}: {a} {b}");
                 if cpu.cluster.is_some() {
                     assert_eq!(
@@ -232,5 +231,5 @@ fn any_machine_is_told_by_its_tree() {
             }
         }
     }
-    assert!(told > 250, "{told} of 300, {refused} refused");
+    assert!(told > 80, "{told} of 100, {refused} refused");
 }

@@ -42,7 +42,7 @@ fn advice(file: &[u8], machine: &Machine, model: Policy, jobs: usize) -> Advice 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     /// A mechanism that cannot act changes nothing in any mode (docs/testing.md#properties, P3), so
     /// the advice may leave such a mechanism out; and a recording of the model itself is explained.

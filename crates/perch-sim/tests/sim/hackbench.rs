@@ -120,7 +120,7 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
 fn all_children_are_let_go_at_once() {
     let juno = machine("juno");
     for era in ERAS {
-        let load = workload(&juno, "hackbench:loops=200");
+        let load = workload(&juno, "hackbench:loops=50");
         let (trace, outcome) = traced(&scenario(&juno, era, load, [0, 60_000]));
         let all = decisions(&trace);
         // The run ends with the last child, which has just woken the parent.

@@ -21,7 +21,7 @@ const SMALL: [&str; 7] = [
     "run",
     "cluster-scan",
     "--only",
-    "*/node0/n=4",
+    "*/node0/n=1",
     "--repetitions",
     "2",
 ];

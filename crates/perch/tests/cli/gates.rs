@@ -4,6 +4,7 @@
 mod diff;
 
 use std::process::Output;
+use std::sync::LazyLock;
 
 use perch_report::Results;
 
@@ -210,8 +211,13 @@ fn written(name: &str, from: &str, to: &str) -> String {
     file("gates", name, &json.replacen(from, to, 1))
 }
 
-/// A small experiment of three cells in the JSON of `perch experiment run`.
+/// A small experiment of three cells in the JSON of `perch experiment run`, which runs once.
 fn experiment() -> String {
+    static JSON: LazyLock<String> = LazyLock::new(run_experiment);
+    JSON.clone()
+}
+
+fn run_experiment() -> String {
     let output = perch(&[
         "experiment",
         "run",

@@ -114,13 +114,13 @@ fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
     assert_eq!(domains[0].0, "MC");
     assert!(has(&domains[0].1, "SD_ASYM_CPUCAPACITY_FULL") && has(&domains[0].1, "SD_SHARE_LLC"));
 
-    let decided = lab.text("perch self-test decide --seed 3 --count 20000");
+    let decided = lab.text("perch self-test decide --seed 3 --count 5000");
     let number = |what: &str| -> u64 {
         let mut lines = decided.lines();
         let line = lines.find_map(|line| line.strip_prefix(what)?.strip_prefix(": "));
         line.and_then(|number| number.parse().ok()).expect(what)
     };
-    assert!(number("wake-ups") >= 20_000, "{decided}");
+    assert!(number("wake-ups") >= 5_000, "{decided}");
     assert_eq!(number("mismatches"), 0, "{decided}");
     lab.is_well();
 }
@@ -128,6 +128,7 @@ fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
 /// Machines with three kinds of CPU under one LLC, and with the phantom domains of older Android
 /// kernels, come up.
 #[test]
+#[ignore = "two arm64 guests, like those of juno and pixel3, for --long"]
 fn three_kinds_and_phantom_domains_come_up_as_promised() {
     let lab = Lab::on(&resolve("pixel4"), "");
     looks_as_promised(&lab);
@@ -143,6 +144,7 @@ fn three_kinds_and_phantom_domains_come_up_as_promised() {
 /// One machine has everything that a device tree can tell: threads, clusters, LLCs, nodes and
 /// packages, CPUs numbered in no order, and capacities.
 #[test]
+#[ignore = "an arm64 guest, like those of juno and pixel3, for --long"]
 fn an_irregular_machine_comes_up_as_promised() {
     let odd = "name = \"odd\"\n\
         [[core]]\ncpus = \"0,5\"\n\
@@ -160,6 +162,7 @@ fn an_irregular_machine_comes_up_as_promised() {
 }
 
 #[test]
+#[ignore = "two deterministic guests, which may differ on a busy host (docs/hardware.md), for --long"]
 fn a_deterministic_guest_does_the_same_twice() {
     let _place = Place::take();
     let mut setup = deterministic(&resolve("juno"), Cpus::All);
@@ -170,6 +173,7 @@ fn a_deterministic_guest_does_the_same_twice() {
 }
 
 #[test]
+#[ignore = "two arm64 guests, for --long"]
 fn the_command_chooses_the_architecture_or_is_told() {
     let _place = Place::take();
     let run = |arguments: &[&str]| {

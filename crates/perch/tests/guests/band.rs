@@ -226,11 +226,15 @@ fn the_lowest_have_turns(lab: &Lab) {
     perch.unload();
 }
 
-/// One guest serves these tests, because a boot takes as long as they do.
 #[test]
-fn the_band_has_its_priorities_and_its_share() {
+fn the_band_has_its_priorities() {
+    the_highest_priorities_run(&Lab::boot("7.2", 12));
+}
+
+#[test]
+#[ignore = "minutes of tasks that never sleep, for --long"]
+fn the_band_has_its_share_and_each_task_a_turn() {
     let lab = Lab::boot("7.2", 12);
-    the_highest_priorities_run(&lab);
     runaways_leave(&lab, 95, "overload=off", 4.5, 20.0);
     runaways_leave(&lab, 80, "overload=posted", 18.0, 35.0);
     the_lowest_have_turns(&lab);
@@ -253,6 +257,7 @@ fn latency(lab: &Lab) -> u64 {
 
 /// Latencies are printed and not asserted: a guest's time isn't a machine's.
 #[test]
+#[ignore = "prints latencies only, for --long"]
 fn wake_ups_of_the_band_beside_hackbench() {
     let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
@@ -277,6 +282,7 @@ fn counted(report: &Report) -> Vec<(&'static str, u64)> {
 }
 
 #[test]
+#[ignore = "the band is tested anyway, for --long"]
 fn without_a_band_there_is_nothing_of_it() {
     let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
@@ -307,6 +313,7 @@ fn without_a_band_there_is_nothing_of_it() {
 /// A task joins and leaves the band with its name, its niceness and its cgroup; and no task of the
 /// band is lost, whatever else happens to it.
 #[test]
+#[ignore = "half a minute of the guest's time, for --long"]
 fn tasks_join_and_leave() {
     let lab = Lab::boot("6.18", 8);
     // Only a program itself may change its name.

@@ -119,17 +119,18 @@ fn benchmarks_finish(kernel: &str, cpus: usize, config: &str) {
 }
 
 #[test]
-#[ignore = "16 CPUs, and 8 on an older kernel, run anyway"]
 fn benchmarks_finish_on_8_cpus() {
     benchmarks_finish("7.2", 8, "");
 }
 
 #[test]
+#[ignore = "the benchmarks on 8 CPUs run anyway, for --long"]
 fn benchmarks_finish_on_16_cpus() {
     benchmarks_finish("7.2", 16, "");
 }
 
 #[test]
+#[ignore = "the benchmarks on 7.2 run anyway, for --long"]
 fn benchmarks_finish_on_an_older_kernel() {
     benchmarks_finish("6.18", 8, "detail = true\n");
 }

@@ -50,6 +50,7 @@ fn simulated(machine: &perch_machine::Machine, pairs: usize) -> f64 {
 /// The machine is a small part of kunpeng920; all the same, a pair under perch takes as much longer
 /// simulated as it does in a guest.
 #[test]
+#[ignore = "minutes of modelled time, for --long"]
 fn perch_costs_a_pair_as_much_simulated_as_in_a_guest() {
     let _place = Place::take();
     let machine = resolve("kunpeng920");

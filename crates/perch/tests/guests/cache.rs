@@ -150,6 +150,7 @@ fn busy_percent(lab: &Lab) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "seconds of 16 CPUs that never idle, for --long"]
 fn a_process_as_large_as_the_machine_leaves_no_cache_idle() {
     let lab = Lab::on(&machine(), "7.2");
     let perch = lab.load("--set cache=perch");
@@ -174,6 +175,7 @@ const LIVING: &str = "n=0; for p in /proc/[0-9]*; do read -r size rest < $p/stat
                       [ ${size:-0} -gt 0 ] && n=$((n+1)); done 2>/dev/null; echo $n";
 
 #[test]
+#[ignore = "hundreds of births, for --long"]
 fn processes_give_back_their_places() {
     let lab = Lab::on(&machine(), "7.2");
     // These processes begin before perch is loaded and end under it.
@@ -212,6 +214,7 @@ fn processes_give_back_their_places() {
 }
 
 #[test]
+#[ignore = "the threads of a process meet anyway, for --long"]
 fn who_finds_the_table_full_is_counted_and_does_without() {
     let lab = Lab::on(&machine(), "7.2");
     lab.put("/tmp/perch.toml", "processes = 16\n");

@@ -3,14 +3,12 @@
 
 use perch_chaos::{Plan, Report, Storm};
 use perch_lab::Cpus;
-use perch_lab::guest::Command;
 
-use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
+use crate::guest::{resolve, shell};
 
 /// CPUs that go and loaders that are killed are robust.rs's, which need less of the host for it.
 #[test]
 fn tasks_run_through_a_storm() {
-    let _place = Place::take();
     let plan = Plan {
         seed: 1,
         perch: Some(Vec::new()),
@@ -29,15 +27,9 @@ fn tasks_run_through_a_storm() {
         ],
         seconds: 2,
     };
-    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
     let words = serde_json::to_string(&plan).unwrap();
-    setup.job = Some(Command::new([
-        "/bin/perch",
-        "agent",
-        "chaos",
-        words.as_str(),
-    ]));
-    let text = printed(&boot(&setup));
+    let script = format!("/bin/perch agent chaos '{words}'");
+    let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), "7.2", &script);
     let report: Report = serde_json::from_str(&text).unwrap();
     println!("{plan}\n  {report}");
     assert!(report.faults.is_empty(), "{}", report.log);

@@ -123,6 +123,7 @@ fn what_is_told_before_loading_is_what_loading_meets() {
 
 /// 6.16 is the oldest kernel that has all that perch calls.
 #[test]
+#[ignore = "fetches the oldest kernel, 15 MB, for --long"]
 fn the_oldest_kernel_has_all_functions() {
     let lab = Lab::boot("6.16", 8);
     let found = doctor(&lab, DOCTOR, 0);

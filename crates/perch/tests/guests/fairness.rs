@@ -76,6 +76,7 @@ fn tasks_of_two_nicenesses_share_a_cpu_by_weight() {
 }
 
 #[test]
+#[ignore = "seven seconds of CPUs that never idle, for --long"]
 fn twice_as_many_tasks_as_cpus_get_half_a_cpu_each() {
     let lab = Lab::small("7.2");
     let perch = lab.load("");
@@ -86,6 +87,7 @@ fn twice_as_many_tasks_as_cpus_get_half_a_cpu_each() {
 /// Tasks of nice 19 get hardly any of a CPU. If one counted as much as a hog, a hog would have a CPU
 /// nearly to itself beside one, and three others would share a CPU.
 #[test]
+#[ignore = "seven seconds of CPUs that never idle, for --long"]
 fn a_task_of_nice_19_does_not_stand_for_a_hog() {
     let lab = Lab::small("7.2");
     let perch = lab.load("");

@@ -213,6 +213,7 @@ fn groups_share_each_cpu_and_are_steered() {
 /// makes a group, moves a task that goes on running into it, and deletes it, some groups while
 /// their last tasks exit. Then it does so with a table that is too small.
 #[test]
+#[ignore = "a thousand groups, for --long"]
 fn a_thousand_groups_come_and_go() {
     let lab = Lab::boot("7.2", 8);
     // With this option, moving a task between cgroups waits for no grace period.
@@ -293,16 +294,19 @@ fn shares_on(lab: &Lab) {
 }
 
 #[test]
+#[ignore = "7.2 is tested anyway, for --long"]
 fn groups_share_a_cpu_on_6_18() {
     shares_on(&Lab::boot("6.18", 8));
 }
 
 #[test]
+#[ignore = "7.2 is tested anyway, for --long"]
 fn groups_share_a_cpu_on_6_16() {
     shares_on(&Lab::boot("6.16", 8));
 }
 
 #[test]
+#[ignore = "7.2 is tested anyway, for --long"]
 fn groups_share_a_cpu_on_arm64() {
     let machine = perch_machine::resolve("juno").unwrap();
     shares_on(&Lab::on(&machine, "7.2"));

@@ -85,6 +85,7 @@ fn nodes() -> Machine {
 fn programs(arch: Arch) -> &'static [&'static str] {
     match arch {
         Arch::X86_64 => &[
+            "chrt",
             "cyclictest",
             "hackbench",
             "nice",
@@ -114,12 +115,7 @@ pub fn deterministic(machine: &Machine, cpus: Cpus) -> Setup {
 /// As [`deterministic`], without programs beside perch and busybox: such a guest takes longer to
 /// boot the more files it has, and shares no snapshot.
 pub fn bare_deterministic(machine: &Machine, cpus: Cpus) -> Setup {
-    bare_deterministic_on("", machine, cpus)
-}
-
-/// As [`bare_deterministic`], of this kernel.
-pub fn bare_deterministic_on(kernel: &str, machine: &Machine, cpus: Cpus) -> Setup {
-    setup_with(machine, cpus, kernel, &|_| &[], Clock::Deterministic)
+    setup_with(machine, cpus, "", &|_| &[], Clock::Deterministic)
 }
 
 /// Shell functions for scripts in guests.
@@ -144,15 +140,6 @@ pub const SHELL: &str = "
         until grep -q 'Ctrl-C unloads' /tmp/said || ! kill -0 $perch; do pause 0.01; done
     }
     ";
-
-/// As [`bare_deterministic`], with these programs.
-pub fn deterministic_with(
-    machine: &Machine,
-    cpus: Cpus,
-    programs: &'static [&'static str],
-) -> Setup {
-    setup_with(machine, cpus, "", &|_| programs, Clock::Deterministic)
-}
 
 fn setup_with(
     machine: &Machine,
@@ -203,10 +190,10 @@ pub fn printed(guest: &Guest) -> String {
     output.text()
 }
 
-/// What a script with the functions of [`SHELL`] prints as the job of such a guest.
-pub fn shell(mut setup: Setup, script: &str) -> String {
-    setup.job = Some(Command::shell(format!("{SHELL}{script}")));
-    printed(&boot(&setup))
+/// What a script with the functions of [`SHELL`] prints in a guest of its own that shows so many CPUs
+/// of a machine to a kernel. It goes on from a snapshot, as [`Lab::of`].
+pub fn shell(machine: &Machine, cpus: Cpus, kernel: &str, script: &str) -> String {
+    Lab::of(setup(machine, cpus, kernel)).text(&format!("{SHELL}{script}"))
 }
 
 /// Runs the job of a deterministic guest in two of them, demands the same output and console, and

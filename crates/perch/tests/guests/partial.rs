@@ -170,11 +170,13 @@ fn only_tasks_of_the_cgroup_are_perch_s() {
 }
 
 #[test]
+#[ignore = "7.2 is tested anyway, for --long"]
 fn only_tasks_of_the_cgroup_are_perch_s_on_6_18() {
     only_the_cgroup_s(&Lab::boot("6.18", 8));
 }
 
 #[test]
+#[ignore = "loads perch four times, for --long"]
 fn rules_are_read_again_and_a_kill_leaves_tasks_running() {
     let lab = Lab::boot("7.2", 8);
     make_cgroups(&lab);

@@ -11,7 +11,7 @@ use crate::guest::Lab;
 const ENOUGH: u64 = 1000;
 const ENOUGH_OF_ROUND: u64 = 100;
 /// The least and the most rounds.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 3;
 const MOST_ROUNDS: usize = 36;
 
 /// The wake-ups that had an idle CPU in the target's cluster, and those of them that went there.

@@ -5,7 +5,7 @@
 use perch_lab::Cpus;
 use perch_machine::Machine;
 
-use crate::guest::{Place, bare_deterministic_on, shell};
+use crate::guest::shell;
 
 /// Looks at the tasks' CPUs in each step.
 const LOOKS: usize = 10;
@@ -70,31 +70,38 @@ fn cores(text: &str, step: &str) -> Vec<Vec<u32>> {
 
 #[test]
 fn long_tasks_go_to_the_cores_that_rank_highest() {
-    let _place = Place::take();
+    long_tasks_go_to_the_highest("7.2");
+}
+
+#[test]
+#[ignore = "7.2 is tested anyway, for --long"]
+fn long_tasks_go_to_the_cores_that_rank_highest_on_6_16() {
+    long_tasks_go_to_the_highest("6.16");
+}
+
+fn long_tasks_go_to_the_highest(kernel: &str) {
     let text = "name = \"ranked\"\n[topology]\ncores_per_llc = 4\nthreads_per_core = 2\n";
     let machine = Machine::from_toml_str(text, "ranked").unwrap();
-    for kernel in ["7.2", "6.16"] {
-        let setup = bare_deterministic_on(kernel, &machine, Cpus::All);
-        let text = shell(setup, &format!("RANKINGS=\"{RANKINGS}\"{STEPS}"));
-        println!("{kernel}:\n{text}");
-        assert!(text.ends_with("enabled\n"), "{text}");
-        let holds = |step: &str, is_so: &dyn Fn(&[u32]) -> bool| {
-            let so = cores(&text, step).iter().filter(|at| is_so(at)).count();
-            assert!(so >= MOST_LOOKS, "{step}: {so} of {LOOKS} looks\n{text}");
-        };
-        // Without rankings no task is sent.
-        let moves = text
-            .lines()
-            .filter(|line| line.starts_with("\"preferred\""));
-        let moves: Vec<bool> = moves.map(|line| line != "\"preferred\":0").collect();
-        assert_eq!(moves, [false, true], "{text}");
-        // Its mask has CPUs 0, 1, 4 and 5: cores that rank alike, so nothing is gained by a move.
-        holds("bound", &|at| at == [0] || at == [2]);
-        holds("one", &|at| at == [1]);
-        holds("two", &|at| at == [1, 3]);
-        // The third has what is left, and shares no core with another.
-        holds("three", &|at| at == [0, 1, 3] || at == [1, 2, 3]);
-        // The best core is free again, so the next best comes there, and the third after it.
-        holds("left", &|at| at == [1, 3]);
-    }
+    let script = format!("RANKINGS=\"{RANKINGS}\"{STEPS}");
+    let text = shell(&machine, Cpus::All, kernel, &script);
+    println!("{kernel}:\n{text}");
+    assert!(text.ends_with("enabled\n"), "{text}");
+    let holds = |step: &str, is_so: &dyn Fn(&[u32]) -> bool| {
+        let so = cores(&text, step).iter().filter(|at| is_so(at)).count();
+        assert!(so >= MOST_LOOKS, "{step}: {so} of {LOOKS} looks\n{text}");
+    };
+    // Without rankings no task is sent.
+    let moves = text
+        .lines()
+        .filter(|line| line.starts_with("\"preferred\""));
+    let moves: Vec<bool> = moves.map(|line| line != "\"preferred\":0").collect();
+    assert_eq!(moves, [false, true], "{text}");
+    // Its mask has CPUs 0, 1, 4 and 5: cores that rank alike, so nothing is gained by a move.
+    holds("bound", &|at| at == [0] || at == [2]);
+    holds("one", &|at| at == [1]);
+    holds("two", &|at| at == [1, 3]);
+    // The third has what is left, and shares no core with another.
+    holds("three", &|at| at == [0, 1, 3] || at == [1, 2, 3]);
+    // The best core is free again, so the next best comes there, and the third after it.
+    holds("left", &|at| at == [1, 3]);
 }

@@ -3,7 +3,7 @@
 
 use perch_lab::Cpus;
 
-use crate::guest::{Place, deterministic_with, resolve, shell};
+use crate::guest::{resolve, shell};
 
 /// Three hogs on two CPUs, one of which a fourth of SCHED_FIFO takes.
 const SCRIPT: &str = r#"
@@ -14,13 +14,11 @@ const SCRIPT: &str = r#"
     pause 0.5; used; pause 4; used; cat /sys/kernel/sched_ext/state
     "#;
 
-/// In four seconds of a deterministic guest: the three share the CPU that is left, by a third each. One that is
+/// In four seconds the three share the CPU that is left, by a third each. One that is
 /// interrupted has 5 % of a CPU where it waits for its own, which is what Linux 7.2 keeps for perch.
 #[test]
 fn a_real_time_hog_s_cpu_is_left() {
-    let _place = Place::take();
-    let setup = deterministic_with(&resolve("kunpeng920"), Cpus::AtMost(2), &["chrt"]);
-    let text = shell(setup, SCRIPT);
+    let text = shell(&resolve("kunpeng920"), Cpus::AtMost(2), "7.2", SCRIPT);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 11, "{text}");
     assert_eq!(lines[10], "enabled");

@@ -279,6 +279,7 @@ fn two_nodes_with_clusters() {
 }
 
 #[test]
+#[ignore = "two nodes with clusters are tested anyway, for --long"]
 fn threads_of_cores_and_two_caches_a_node() {
     let text = "name = \"caches\"\n[topology]\npackages = 1\nnodes_per_package = 1\n\
                 llcs_per_node = 2\ncores_per_llc = 2\nthreads_per_core = 2\n";
@@ -296,6 +297,7 @@ fn threads_of_cores_and_two_caches_a_node() {
 }
 
 #[test]
+#[ignore = "two nodes with clusters are tested anyway, for --long"]
 fn unequal_capacities() {
     let machine = library::load("juno").expect("juno");
     let lab = Lab::on(&machine, "7.2");
@@ -310,6 +312,7 @@ fn unequal_capacities() {
 }
 
 #[test]
+#[ignore = "two nodes with clusters are tested anyway, for --long"]
 fn an_older_kernel() {
     let lab = Lab::boot("6.16", 8);
     let workloads = [("hackbench", "hackbench -g 1 -l 60"), ("build", BUILD)];
@@ -319,6 +322,7 @@ fn an_older_kernel() {
 
 /// A kernel with CFS, without sched_ext, and with a verifier that does not know `may_goto`.
 #[test]
+#[ignore = "two nodes with clusters are tested anyway, for --long"]
 fn a_kernel_with_cfs() {
     let lab = Lab::boot("6.1", 8);
     let workloads = [
@@ -333,6 +337,7 @@ fn a_kernel_with_cfs() {
 /// capacities of groups, which are as old as their last balancing passes. A guest's CPUs take turns, so
 /// much changes while the kernel decides; where nothing does, the model must choose as the kernel did.
 #[test]
+#[ignore = "two nodes with clusters are tested anyway, for --long"]
 fn forks_onto_busy_groups() {
     let text = "name = \"t12\"\n[topology]\npackages = 1\nnodes_per_package = 1\n\
                 llcs_per_node = 3\nclusters_per_llc = 2\ncores_per_cluster = 2\n";

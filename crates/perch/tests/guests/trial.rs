@@ -11,7 +11,7 @@ use crate::validator::check;
 
 /// Starts tasks that wake each other until the guest ends; the pauses leave the emulator time for the
 /// trial.
-const LOAD: &str = "while :; do hackbench -T -p -g 1 -f 4 -l 100 || exit 1; sleep 0.1; done";
+const LOAD: &str = "while :; do hackbench -T -p -g 1 -f 4 -l 20 || exit 1; sleep 0.1; done";
 
 /// A counter's command that writes down which state sched_ext is in, and counts how often it was off: at
 /// both ends of each turn. So the counter grows by one in each of stock's turns and stays in perch's,
@@ -119,6 +119,7 @@ fn amid(lab: &Lab) -> Process {
 }
 
 #[test]
+#[ignore = "three trials, for --long"]
 fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
     let lab = Lab::boot("7.2", 8);
     let _load = lab.start(LOAD);
@@ -157,6 +158,7 @@ fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
 }
 
 #[test]
+#[ignore = "two trials, for --long"]
 fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
     let lab = Lab::boot("7.2", 8);
     lab.text(&format!(

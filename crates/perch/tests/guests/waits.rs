@@ -4,11 +4,10 @@
 //! own. The second asks what is so at any speed.
 
 use perch_lab::Cpus;
-use perch_lab::guest::Command;
 use perch_scheduler::stats::Report;
 use serde_json::Value;
 
-use crate::guest::{Place, SHELL, bare_deterministic, boot, resolve, shell};
+use crate::guest::{Lab, SHELL, resolve, setup, shell};
 
 /// Two pairs for 100 ms of the guest's clock, which all CPUs' instructions advance: starting takes a
 /// while.
@@ -65,12 +64,11 @@ fn counts_add_up(lines: &[&str]) {
 }
 
 #[test]
+#[ignore = "the waits of hogs are tested anyway, for --long"]
 fn wake_ups_are_counted_and_moves_have_distances() {
-    let _place = Place::take();
-    let setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(8));
     let waits = format!("/bin/perch agent waits -- {PAIRS}");
     let script = format!("{waits} && exec /bin/perch agent scheduled -- {waits}");
-    let text = shell(setup, &script);
+    let text = shell(&resolve("kunpeng920"), Cpus::AtMost(8), "7.2", &script);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
     lines.chunks(2).for_each(counts_add_up);
@@ -78,11 +76,8 @@ fn wake_ups_are_counted_and_moves_have_distances() {
 
 /// What a script prints in a guest of two CPUs, which is shown with what it says on stderr.
 fn on_two_cpus(script: &str) -> String {
-    let _place = Place::take();
-    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(2));
-    setup.job = Some(Command::shell(format!("{SHELL}{script}")));
-    let guest = boot(&setup);
-    let output = guest.job().unwrap().wait().unwrap();
+    let lab = Lab::of(setup(&resolve("kunpeng920"), Cpus::AtMost(2), "7.2"));
+    let output = lab.run(&format!("{SHELL}{script}"));
     let (text, log) = (output.text(), output.error_text());
     println!("{text}\n{log}");
     text
@@ -170,6 +165,7 @@ cat /tmp/said >&2
 ";
 
 #[test]
+#[ignore = "seconds of tasks that never sleep, for --long"]
 fn what_a_limit_and_the_band_hold_back_is_told_apart() {
     let text = on_two_cpus(HELD);
     let lines: Vec<&str> = text.lines().collect();
