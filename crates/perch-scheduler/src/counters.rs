@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use perch_policy::Reason;
 
-use crate::interface::{self, Cpu, Event, Group, NONE, WAIT_BUCKETS, WaitReason};
+use perch_plan::interface::{self, Cpu, Event, Group, NONE, WAIT_BUCKETS, WaitReason};
+use perch_plan::{GroupPlaces, Places};
 
 /// Sums over all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,36 +159,6 @@ pub struct Counters {
     places: Places,
 }
 
-/// Where in an arena the counters are, in bytes from its beginning.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// The first of `nr_cpus` [`Cpu`]s.
-    pub cpus: usize,
-    /// CPUs that are counted.
-    pub nr_cpus: usize,
-    /// The first of as many [`interface::Waits`], where waits are counted.
-    pub waits: Option<usize>,
-    /// The waits by group, where they are counted.
-    pub groups: Option<GroupPlaces>,
-    /// Words of the mask of overloaded CPUs.
-    pub overloaded: Vec<usize>,
-    /// Counters of these.
-    pub overload: Vec<usize>,
-}
-
-/// Where in an arena the waits by group are.
-#[derive(Clone, Debug)]
-pub struct GroupPlaces {
-    /// The first of `nr_groups` [`Group`]s, whose slots count from 1.
-    pub groups: usize,
-    /// How many there are.
-    pub nr_groups: usize,
-    /// The first of `parts` [`interface::GroupWaits`] of slot 0, the root group.
-    pub waits: usize,
-    /// How many each slot has.
-    pub parts: usize,
-}
-
 /// The id of the root group, which has no [`Group`].
 pub(crate) const ROOT_GROUP: u64 = 1;
 
@@ -332,8 +303,8 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::idle_cpu;
     use bytemuck::Zeroable;
+    use perch_plan::idle_cpu;
 
     #[test]
     fn counters_are_summed_over_cpus() {

@@ -4,8 +4,8 @@
 use crate::exit::Ended;
 use crate::kernel::UnableError;
 use crate::refusal::RefusedError;
-use crate::settings::SettingsError;
 use crate::stats::StatisticsError;
+use perch_plan::settings::SettingsError;
 
 /// The reason why `perch run` or `perch stats` failed, in words for the person who asked.
 #[derive(Debug, thiserror::Error)]

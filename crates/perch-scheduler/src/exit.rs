@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::interface::Exit;
+use perch_plan::interface::Exit;
 
 /// Unregistered from user space: a plain unload (`SCX_EXIT_UNREG`).
 pub const UNREGISTERED: i32 = 64;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Modes, Topology};
 
-use crate::arena::{Plan, check_groups, check_processes};
 use crate::kernel::Kernel;
-use crate::settings::{Settings, SettingsError};
 use crate::site::Site;
+use perch_plan::Plan;
+use perch_plan::settings::{Settings, SettingsError};
 
 /// What is to be loaded on a machine.
 pub(crate) struct Intent<'a> {
@@ -44,17 +44,12 @@ impl<'a> Intent<'a> {
     /// # Errors
     /// [`SettingsError::Memory`] when a table would take more than it may.
     pub fn plan(&self) -> Result<Plan, SettingsError> {
-        let tuning = self.settings.tuning();
-        check_processes(&self.topology, self.modes, &tuning)?;
-        check_groups(&tuning, &self.topology, self.possible)?;
-        let plan = Plan::new(
+        Plan::new(
             self.machine,
             &self.topology,
             self.possible,
             self.modes,
-            &tuning,
-            self.settings.bands(),
-        );
-        Ok(plan.partial(!self.settings.partial().is_empty()))
+            self.settings,
+        )
     }
 }

@@ -15,14 +15,14 @@ use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
 
-use crate::arena::{IDLE, LIMITS, Plan};
 use crate::counters::Counters;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
-use crate::interface::{ARENA_BASE, Config, Exit};
 use crate::kernel::{Kernel, UnableError};
 use crate::refusal::{ObjectError, RefusedError};
 use crate::storage::Storage;
+use perch_plan::interface::{ARENA_BASE, Config, Exit};
+use perch_plan::{Abilities, IDLE, LIMITS, Plan};
 
 /// Bytes where a reader of ELF finds its words aligned.
 #[repr(align(8))]
@@ -118,7 +118,7 @@ impl Program {
         })?;
         let ops = plan.ops();
         set_member(&mut open, ops, "flags", plan.flags());
-        let abilities = Btf::from_vmlinux().map(|types| Abilities::of(&types));
+        let abilities = Btf::from_vmlinux().map(|types| abilities_of(&types));
         for member in plan.left_out(abilities.unwrap_or_default()) {
             set_member(&mut open, ops, member, 0);
         }
@@ -283,39 +283,25 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     }
 }
 
-/// What some kernels do and others do not, by which perch chooses its callbacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Abilities {
-    /// The kernel takes a task back by itself that was put on a CPU and cannot run there
-    /// (`SCX_ENQ_IMMED`, Linux 7.1).
-    pub takes_back: bool,
-    /// It tells a scheduler of `cpu.max` (Linux 6.17).
-    pub limits: bool,
-    /// It tells a scheduler when `cpu.idle` changes (Linux 7.2).
-    pub idle_groups: bool,
-}
-
-impl Abilities {
-    /// Those of the kernel of these types.
-    pub(crate) fn of(kernel: &Btf<'_>) -> Abilities {
-        // Wider than 32 bits, the flags are an enum64.
-        let flags = kernel.type_by_name::<Enum64<'_>>("scx_enq_flags");
-        let callbacks = kernel.type_by_name::<Struct<'_>>("sched_ext_ops");
-        let has = |name: &str| {
-            callbacks.as_ref().is_some_and(|callbacks| {
-                callbacks
-                    .iter()
-                    .any(|member| member.name == Some(OsStr::new(name)))
-            })
-        };
-        Abilities {
-            takes_back: flags.is_some_and(|flags| {
-                let name = Some(OsStr::new("SCX_ENQ_IMMED"));
-                flags.iter().any(|flag| flag.name == name)
-            }),
-            limits: has(LIMITS),
-            idle_groups: has(IDLE),
-        }
+/// The abilities of the kernel of these types.
+pub(crate) fn abilities_of(kernel: &Btf<'_>) -> Abilities {
+    // Wider than 32 bits, the flags are an enum64.
+    let flags = kernel.type_by_name::<Enum64<'_>>("scx_enq_flags");
+    let callbacks = kernel.type_by_name::<Struct<'_>>("sched_ext_ops");
+    let has = |name: &str| {
+        callbacks.as_ref().is_some_and(|callbacks| {
+            callbacks
+                .iter()
+                .any(|member| member.name == Some(OsStr::new(name)))
+        })
+    };
+    Abilities {
+        takes_back: flags.is_some_and(|flags| {
+            let name = Some(OsStr::new("SCX_ENQ_IMMED"));
+            flags.iter().any(|flag| flag.name == name)
+        }),
+        limits: has(LIMITS),
+        idle_groups: has(IDLE),
     }
 }
 

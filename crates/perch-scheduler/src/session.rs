@@ -18,13 +18,13 @@ use crate::kernel::{Kernel, UnableError};
 use crate::program::Program;
 use crate::rights;
 use crate::service::Service;
-use crate::settings::{Configuration, Settings};
 use crate::signals::{Request, Signals};
 use crate::stats::{About, Report, Server, Source};
 use crate::storage::Storage;
 use crate::tree::Tree;
 use ground::{Ground, Planned};
 use members::{Calls, Found, Members};
+use perch_plan::settings::{Configuration, Settings};
 
 /// How often the session looks whether the kernel has ended the scheduler.
 const GLANCE: Duration = Duration::from_millis(100);

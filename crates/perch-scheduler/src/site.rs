@@ -12,9 +12,9 @@ use std::sync::Arc;
 use perch_machine::{CapacitySource, Host, Machine, MachineError, SplitError, cpulist};
 use perch_policy::Topology;
 
-use crate::described;
-use crate::settings::SettingsError;
 use crate::tree::Tree;
+use perch_plan::described;
+use perch_plan::settings::SettingsError;
 
 /// A machine, and the CPUs of it that take part.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ mod tests {
     use perch_machine::cpulist;
 
     use super::*;
-    use crate::settings::Settings;
+    use perch_plan::settings::Settings;
 
     /// Eight CPUs, two threads a core, of which these are online; with these other files.
     fn root(online: &[u32], files: &[(&str, &str)]) -> tempfile::TempDir {

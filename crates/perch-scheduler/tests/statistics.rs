@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use perch_plan::interface::Event;
 use perch_policy::Reason;
-use perch_scheduler::interface::Event;
 use perch_scheduler::stats::{
     About, Client, Decisions, GroupWaits, Listener, Report, Server, Source, Waits, openmetrics,
     prometheus,

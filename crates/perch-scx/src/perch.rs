@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
+use perch_plan::{Abilities, Plan, Settings, SettingsError};
 use perch_policy::Topology;
 use perch_sched::ExtClass;
-use perch_scheduler::{Abilities, Plan, Settings, SettingsError};
 use perch_sim::Outside;
 
 use crate::abi::Callbacks;

@@ -9,10 +9,10 @@ mod words;
 use std::path::PathBuf;
 
 use clap::Args;
+use perch_plan::Settings;
 use perch_policy::{Mechanism, Topology};
 use perch_record::advice::{Advice, Change, Net, Share, advise};
 use perch_report::{Align, Format, Grid};
-use perch_scheduler::Settings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 

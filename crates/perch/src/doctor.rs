@@ -9,7 +9,7 @@ mod words;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use perch_scheduler::Configuration;
+use perch_plan::Configuration;
 use perch_scheduler::doctor::diagnose;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;

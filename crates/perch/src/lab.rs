@@ -25,8 +25,8 @@ use perch_lab::qemu::Qemu;
 use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::{Host, Machine};
+use perch_plan::Settings;
 use perch_report::{CountsFormat, LineCounts};
-use perch_scheduler::Settings;
 
 use crate::agent;
 use crate::arguments::duration_ns;

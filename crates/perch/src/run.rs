@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use perch_plan::{Configuration, SettingsError, settings};
 use perch_scheduler::stats::{About, Report, SOCKET, StatisticsError};
-use perch_scheduler::{Configuration, News, Options, SchedulerError, SettingsError, settings};
+use perch_scheduler::{News, Options, SchedulerError};
 
 use crate::output::{Failure, emit, say};
 use crate::stats::{interval, line, summary};

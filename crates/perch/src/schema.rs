@@ -34,7 +34,7 @@ const FORMS: &[Form] = &[
     (
         "configuration",
         "the settings of perch run in TOML, as --config FILE takes them",
-        || text(&perch_scheduler::settings::schema()),
+        || text(&perch_plan::settings::schema()),
     ),
     (
         "compare",

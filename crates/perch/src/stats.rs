@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use perch_plan::interface::{Event, WaitReason};
 use perch_report::{Align, Grid};
-use perch_scheduler::interface::{Event, WaitReason};
 use perch_scheduler::stats::{
     Client, GroupWaits, Listener, Report, SOCKET, Waits, openmetrics, prometheus,
 };

@@ -2,7 +2,7 @@
 //! The configuration of the live scheduler.
 
 use perch_fuzz::refused_at;
-use perch_scheduler::Settings;
+use perch_plan::Settings;
 
 use crate::{files, text};
 

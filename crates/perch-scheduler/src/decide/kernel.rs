@@ -9,10 +9,10 @@ use perch_policy::Batch;
 
 use super::Answerer;
 use crate::error::SchedulerError;
-use crate::interface::ARENA_BASE;
 use crate::kernel::{Kernel, Purpose, UnableError};
 use crate::program::{hear, heard, memory, page_size};
 use crate::refusal::RefusedError;
+use perch_plan::interface::ARENA_BASE;
 
 /// bpf/decide.bpf.c, compiled by build.rs.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decide.bpf.o"));

@@ -12,7 +12,9 @@ use libbpf_rs::btf::{Btf, BtfKind, BtfType, TypeId};
 use libbpf_rs::{ReferencesType, btf};
 use object::{Object as _, ObjectSymbol as _};
 
-use crate::program::{Abilities, OBJECT, hear, heard};
+use perch_plan::Abilities;
+
+use crate::program::{OBJECT, abilities_of, hear, heard};
 use crate::tree::{Tree, UnseenError};
 
 /// Functions of which a kernel must have one: the newer form, and the older one that it replaced
@@ -235,7 +237,7 @@ fn compare(kernel: &Btf<'_>) -> Result<Functions, String> {
     let has = Known::of(kernel, &names);
 
     let mut found = Functions {
-        abilities: Abilities::of(kernel),
+        abilities: abilities_of(kernel),
         ..Functions::default()
     };
     let fits = |one: &Extern| {

@@ -8,9 +8,9 @@ use perch_policy::Modes;
 
 use crate::intent::Intent;
 use crate::kernel::Kernel;
-use crate::program::Abilities;
-use crate::settings::{Chosen, Settings, SettingsError};
 use crate::site::Site;
+use perch_plan::Abilities;
+use perch_plan::settings::{Chosen, Settings, SettingsError};
 
 /// What `perch run` would load on a machine.
 pub struct Load {
@@ -58,7 +58,7 @@ pub(super) fn look(
     abilities: Abilities,
 ) -> Result<Load, MachineError> {
     let mut site = Site::look(root)?;
-    let split = site.split_llcs(settings.tuning().split_llc);
+    let split = site.split_llcs(settings.split_llc());
     let intent = Intent::new(kernel, &site, settings);
     let choices = settings.choices(&intent.topology).collect();
     let plan = split

@@ -23,12 +23,12 @@ pub use groups::Groups;
 pub use load::Load;
 pub use real_time::{RealTime, Task};
 
-use crate::arena::{IDLE, LIMITS};
 use crate::kernel::{Kernel, Purpose, UnableError};
-use crate::program::Abilities;
-use crate::settings::Settings;
 use crate::tree::Tree;
 pub use crate::tree::UnseenError;
+use perch_plan::Abilities;
+use perch_plan::settings::Settings;
+use perch_plan::{IDLE, LIMITS};
 
 /// The state of a machine, as far as this user can see it.
 #[derive(Debug)]

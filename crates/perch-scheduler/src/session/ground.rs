@@ -4,15 +4,15 @@
 use perch_machine::{Host, Machine};
 
 use super::News;
-use crate::arena::Plan;
 use crate::error::SchedulerError;
+use crate::fits::Fits;
 use crate::intent::Intent;
 use crate::kernel::{Kernel, UnableError};
-use crate::partial::Fits;
-use crate::settings::{Settings, SettingsError};
 use crate::site::{Site, isolated};
 use crate::stats::About;
 use crate::tree::Tree;
+use perch_plan::Plan;
+use perch_plan::settings::{Settings, SettingsError};
 
 /// A kernel and its machine.
 pub(super) struct Ground<'a> {
@@ -45,7 +45,7 @@ impl Ground<'_> {
         tell: &mut dyn FnMut(News),
     ) -> Result<Planned, SchedulerError> {
         let mut site = self.site()?;
-        site.split_llcs(settings.tuning().split_llc)
+        site.split_llcs(settings.split_llc())
             .map_err(SettingsError::Split)?;
         let intent = Intent::new(self.kernel, &site, settings);
         let plan = intent.plan()?;
@@ -58,7 +58,7 @@ impl Ground<'_> {
         let notes = intent.notes;
         let tree = Tree::new("/".as_ref());
         let rules = settings.partial().iter().map(|rule| {
-            rule.fits(&tree).map_err(|source| SettingsError::Partial {
+            Fits::of(rule, &tree).map_err(|source| SettingsError::Partial {
                 rule: rule.to_string(),
                 source,
             })

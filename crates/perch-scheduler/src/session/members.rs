@@ -12,7 +12,7 @@ mod system;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
-use crate::partial::Fits;
+use crate::fits::Fits;
 use crate::stat::Stat;
 use crate::tree::Tree;
 pub(super) use system::{Calls, System};

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::interface::Event;
+use perch_plan::interface::Event;
 
 fn number(help: &str) -> Value {
     json!({ "datum": "u64", "desc": help })

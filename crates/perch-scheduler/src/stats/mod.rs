@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{self, Counters, Totals};
-use crate::interface::{Event, WaitReason};
+use perch_plan::interface::{Event, WaitReason};
 
 pub use client::{Client, StatisticsError};
 pub use groups::GroupWaits;

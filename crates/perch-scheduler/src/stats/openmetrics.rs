@@ -12,7 +12,7 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::{Report, Waits};
-use crate::interface::Event;
+use perch_plan::interface::Event;
 
 /// OpenMetrics, `# EOF` included. Without a report no scheduler answers, which is all that it says.
 pub fn openmetrics(report: Option<&Report>) -> String {

@@ -17,8 +17,8 @@ use perch_lab::guest::{self, Clock, Guest, Setup};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
+use perch_plan::Settings;
 use perch_report::Format;
-use perch_scheduler::Settings;
 
 use super::row;
 use crate::agent;

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use perch_scheduler::Settings;
+use perch_plan::Settings;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Draws the state of `perch top`.
 
-use perch_scheduler::interface::WaitReason;
+use perch_plan::interface::WaitReason;
 use perch_scheduler::stats::Report;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `perch top` knows and what its keys change; it asks nobody and has no clock.
 
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 use perch_scheduler::stats::Report;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use perch_experiment::Experiment;
 use perch_machine::Machine;
-use perch_scheduler::Settings;
+use perch_plan::Settings;
 use perch_sweep::{Simulation, Sweep};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::*;
-use crate::partial::Partial;
+use perch_plan::Partial;
 
 /// Policies by task; a task that is missing has ended.
 #[derive(Clone, Default)]
@@ -69,7 +69,7 @@ impl Lab {
         let tree = Tree::new(self.root.path());
         let rules = rules.iter().map(|rule| {
             let rule: Partial = rule.parse().unwrap();
-            rule.fits(&tree).unwrap()
+            Fits::of(&rule, &tree).unwrap()
         });
         self.members.follow(rules.collect());
     }

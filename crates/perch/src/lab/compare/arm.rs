@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `--arm` says: the scheduler of a guest, and what else is different in the guest.
 
-use perch_scheduler::Settings;
+use perch_plan::Settings;
 
 use super::change::{Change, Kernel};
 use crate::arguments::{BadValue, quoted};

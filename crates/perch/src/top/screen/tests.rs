@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 use perch_scheduler::stats::{About, Cache, Decisions, GroupWaits, Waits};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

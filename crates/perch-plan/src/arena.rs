@@ -12,15 +12,15 @@ use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
 use array::Array;
-pub(crate) use group::check as check_groups;
+use group::check as check_groups;
 
+use crate::abilities::Abilities;
 use crate::band::Band;
-use crate::counters::Places;
 use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Idle, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy,
     Process, Seat, Slot, Wait, Waits,
 };
-use crate::program::Abilities;
+use crate::places::Places;
 use crate::settings::{Settings, SettingsError, Tuning};
 
 /// The stock kernel whose rules the live scheduler follows.
@@ -51,10 +51,10 @@ const GROUP_MEMBERS: [&str; 7] = [
 const RUNNABLE: &str = "runnable";
 
 /// The callback by which a kernel tells of `cpu.max`.
-pub(crate) const LIMITS: &str = "cgroup_set_bandwidth";
+pub const LIMITS: &str = "cgroup_set_bandwidth";
 
 /// The callback by which a kernel tells of a change of `cpu.idle`.
-pub(crate) const IDLE: &str = "cgroup_set_idle";
+pub const IDLE: &str = "cgroup_set_idle";
 
 /// The memory with which the BPF program starts: the arena's first bytes and its read-only
 /// configuration.
@@ -89,7 +89,7 @@ const PROCESSES_BYTES: usize = 1 << 30;
 ///
 /// # Errors
 /// [`SettingsError::Memory`] when it is not.
-pub(crate) fn check_processes(
+fn check_processes(
     topology: &Topology,
     modes: Modes,
     tuning: &Tuning,
@@ -225,29 +225,33 @@ fn fill_slots(
 
 impl Plan {
     /// Lays out `machine`, whose kernel's view is `topology`, on a kernel where `possible` CPUs
-    /// may come online, for the arena of a BPF program.
-    pub(crate) fn new(
+    /// may come online, for the arena of a BPF program. `modes` are those of the settings here.
+    ///
+    /// # Errors
+    /// [`SettingsError::Memory`] when a table would take more than it may.
+    pub fn new(
         machine: &Machine,
         topology: &Topology,
         possible: usize,
         modes: Modes,
-        tuning: &Tuning,
-        bands: &[Band],
-    ) -> Plan {
-        Plan::at(
-            ARENA_BASE,
-            machine,
-            topology,
-            possible,
-            (modes, tuning, bands),
-        )
+        settings: &Settings,
+    ) -> Result<Plan, SettingsError> {
+        let tuning = settings.tuning();
+        check_processes(topology, modes, &tuning)?;
+        check_groups(&tuning, topology, possible)?;
+        let asked = (modes, &tuning, settings.bands());
+        let plan = Plan::at(ARENA_BASE, machine, topology, possible, asked);
+        Ok(Plan {
+            partial: !settings.partial().is_empty(),
+            ..plan
+        })
     }
 
     /// Lays `machine` out for a program that runs natively, over a simulated kernel, and finds the
     /// image at `base`, a multiple of 64.
     ///
     /// # Errors
-    /// As [`crate::run`] refuses settings.
+    /// As [`Plan::new`] refuses settings, and for LLCs that cannot be split.
     pub fn simulated(
         base: u64,
         machine: &Machine,
@@ -393,11 +397,6 @@ impl Plan {
         }
     }
 
-    /// The same, for a scheduler that gets the tasks of SCHED_EXT only if `partial` says so.
-    pub(crate) fn partial(self, partial: bool) -> Plan {
-        Plan { partial, ..self }
-    }
-
     /// The bytes that lie at the base address, for a BPF program [`ARENA_BASE`], when the program
     /// starts.
     pub fn image(&self) -> &[u8] {
@@ -474,7 +473,8 @@ impl Plan {
     }
 }
 
-pub(crate) fn idle_cpu() -> Cpu {
+/// Returns a CPU that is idle, of which nothing was counted.
+pub fn idle_cpu() -> Cpu {
     Cpu {
         clock: 0,
         curr_vtime: 0,
@@ -550,7 +550,7 @@ mod tests {
             cluster: Mode::Perch,
             ..Modes::default()
         };
-        let plan = Plan::new(&machine, &topology, 130, modes, &Tuning::default(), &[]);
+        let plan = Plan::new(&machine, &topology, 130, modes, &Settings::default()).unwrap();
         let at = plan.places().cpus;
         let words = |cpu: usize, field: usize| {
             let at = at + cpu * size_of::<Cpu>() + field;
@@ -565,8 +565,10 @@ mod tests {
         assert!(offset(plan.config.waiting) + 16 <= plan.image().len());
         assert_eq!((plan.config.nr_slots, plan.config.cache), (0, 0));
         assert_eq!(plan.config().len(), size_of::<Config>());
-        let all = plan.flags();
-        assert_eq!(plan.partial(true).flags(), all | OPS_SWITCH_PARTIAL);
+        let mut settings = Settings::default();
+        settings.add_partial("cgroup=/web".parse().unwrap());
+        let some = Plan::new(&machine, &topology, 130, modes, &settings).unwrap();
+        assert_eq!(some.flags(), plan.flags() | OPS_SWITCH_PARTIAL);
     }
 
     #[test]
@@ -578,7 +580,7 @@ mod tests {
         let machine = Machine::from_toml_str(text, "ranked").unwrap();
         let topology = Topology::new(&machine);
         let modes = Modes::default();
-        let plan = Plan::new(&machine, &topology, 8, modes, &Tuning::default(), &[]);
+        let plan = Plan::new(&machine, &topology, 8, modes, &Settings::default()).unwrap();
         let outranked = |cpu: usize| {
             let at = plan.places().cpus + cpu * size_of::<Cpu>();
             plan.image()[at + std::mem::offset_of!(Cpu, outranked)]
@@ -598,11 +600,9 @@ mod tests {
             cache: Mode::Perch,
             ..Modes::default()
         };
-        let tuning = Tuning {
-            processes: 3,
-            ..Tuning::default()
-        };
-        let plan = Plan::new(&machine, &topology, 128, modes, &tuning, &[]);
+        let mut settings = Settings::default();
+        settings.set("processes=3").unwrap();
+        let plan = Plan::new(&machine, &topology, 128, modes, &settings).unwrap();
         assert_eq!(
             (plan.config.nr_slots, plan.config.cache),
             (3, Mode::Perch as u8)

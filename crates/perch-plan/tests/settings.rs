@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use perch_scheduler::settings;
+use perch_plan::settings;
 
 /// The page with the table.
 const PAGE: &str = "docs/live/tuner.md";
@@ -34,6 +34,6 @@ fn the_page_has_the_table() {
     assert!(
         found == table,
         "the table of settings in {PAGE} is stale; renew it: {RENEW}=1 cargo test -p \
-         perch-scheduler --test settings"
+         perch-plan --test settings"
     );
 }

@@ -82,6 +82,11 @@ impl Settings {
         rules.join("; ")
     }
 
+    /// Returns the number of parts that each last-level cache is split into.
+    pub fn split_llc(&self) -> u64 {
+        self.tuning.split_llc
+    }
+
     /// Times, sizes and switches. A short slice alone does not ask for a longer one when other
     /// tasks wait.
     pub(crate) fn tuning(&self) -> Tuning {
@@ -93,7 +98,7 @@ impl Settings {
 
     /// The warnings about settings that the user asks for and that do nothing, because the machine
     /// or the modes lack what the settings need.
-    pub(crate) fn without_effect(&self, topology: &Topology, modes: Modes) -> Vec<String> {
+    pub fn without_effect(&self, topology: &Topology, modes: Modes) -> Vec<String> {
         let asked = SETTINGS.iter().filter(|s| self.asked.contains(&s.name));
         let said = asked.filter_map(|setting| {
             let lack = setting

@@ -2,13 +2,11 @@
 //! The rules of `perch run --partial`: which tasks are perch's where it does not schedule all.
 
 mod error;
-mod fits;
 mod keys;
 
 use std::fmt;
 
 pub use error::PartialError;
-pub(crate) use fits::Fits;
 pub(crate) use keys::Draft;
 
 /// Tasks that perch schedules where it is not to schedule all.
@@ -26,10 +24,28 @@ pub struct Partial {
 
 /// A user, as the rule names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum User {
+pub enum User {
     /// A name of /etc/passwd.
     Name(String),
+    /// A number.
     Number(u32),
+}
+
+impl Partial {
+    /// Returns the pattern of the command's name, if the rule has one.
+    pub fn comm(&self) -> Option<&str> {
+        self.comm.as_deref()
+    }
+
+    /// Returns the cgroup's path, if the rule has one.
+    pub fn cgroup(&self) -> Option<&str> {
+        self.cgroup.as_deref()
+    }
+
+    /// Returns the user, if the rule has one.
+    pub fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
 }
 
 impl fmt::Display for Partial {

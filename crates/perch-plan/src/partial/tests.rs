@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of the rules of `--partial`: their meaning, and the rules that are refused.
 
-use std::fs;
-
 use super::*;
-use crate::tree::Tree;
 
 fn refusal(text: &str) -> String {
     text.parse::<Partial>().unwrap_err().to_string()
@@ -51,24 +48,4 @@ fn refusals_name_the_key_and_what_was_expected() {
         let said = refusal(text);
         assert!(said.contains(words), "{said}");
     }
-}
-
-#[test]
-fn a_user_is_looked_up() {
-    let root = tempfile::tempdir().unwrap();
-    fs::create_dir(root.path().join("etc")).unwrap();
-    let passwd = "root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\n";
-    fs::write(root.path().join("etc/passwd"), passwd).unwrap();
-    let tree = Tree::new(root.path());
-    let rule: Partial = "comm=a*,user=www-data".parse().unwrap();
-    let fits = rule.fits(&tree).unwrap();
-    assert!(fits.task("ab", || Some(33)));
-    assert!(!fits.task("ab", || Some(0)) && !fits.task("ab", || None));
-    assert!(!fits.task("b", || panic!("the name does not fit")));
-    let rule: Partial = "user=www".parse().unwrap();
-    let said = rule.fits(&tree).unwrap_err().to_string();
-    assert!(
-        said.starts_with("user: /etc/passwd has no \"www\": "),
-        "{said}"
-    );
 }

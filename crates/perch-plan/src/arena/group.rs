@@ -4,8 +4,8 @@
 use perch_policy::{Image, Topology};
 
 use super::array::Array;
-use crate::counters::GroupPlaces;
 use crate::interface::{Group, GroupCell, GroupWaits};
+use crate::places::GroupPlaces;
 use crate::settings::{DEFAULT_GROUPS, SettingsError, Tuning};
 
 /// The most memory that the table takes unasked, with at most [`DEFAULT_GROUPS`].
@@ -58,7 +58,7 @@ impl Size {
 ///
 /// # Errors
 /// [`SettingsError::Memory`] when it is not.
-pub(crate) fn check(
+pub(super) fn check(
     tuning: &Tuning,
     topology: &Topology,
     possible: usize,

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::arena::Plan;
     use crate::interface::ARENA_BASE;
-    use crate::settings::Tuning;
+    use crate::settings::Settings;
 
     /// The counters' addresses for 128 CPUs of four nodes and sixteen LLCs.
     fn counters(modes: &str) -> Vec<u64> {
@@ -152,19 +152,15 @@ mod tests {
     fn without_a_band_nothing_is_laid_out() {
         let machine = perch_machine::resolve("x5570").unwrap();
         let topology = Topology::new(&machine);
-        let plan = |bands: &[Band]| {
-            Plan::new(
-                &machine,
-                &topology,
-                8,
-                Modes::default(),
-                &Tuning::default(),
-                bands,
-            )
+        let plan = |settings: &Settings| {
+            Plan::new(&machine, &topology, 8, Modes::default(), settings).unwrap()
         };
-        let without = plan(&[]);
+        let mut settings = Settings::default();
+        let without = plan(&settings);
         assert!(without.ops() == "perch_ops" && without.places().overload.is_empty());
-        let with = plan(&["nice=-20,priority=1".parse().unwrap()]);
+        let band = "nice=-20,priority=1".parse().unwrap();
+        settings.add_band(band).unwrap();
+        let with = plan(&settings);
         assert!(with.ops() == "perch_band_ops" && with.places().overload.len() == 1);
         assert!(with.image().len() > without.image().len());
     }

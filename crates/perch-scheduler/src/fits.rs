@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Whether a task fits a rule, on a system whose users are known.
 
-use super::{Partial, PartialError, User};
+use perch_plan::{Partial, PartialError, User};
+
 use crate::tree::Tree;
 
 /// A rule whose user is known by number.
@@ -13,13 +14,13 @@ pub(crate) struct Fits {
     user: Option<u32>,
 }
 
-impl Partial {
-    /// Looks the rule's user up.
+impl Fits {
+    /// Looks the user of a rule up.
     ///
     /// # Errors
     /// [`PartialError::NoUser`] when /etc/passwd does not have the name.
-    pub(crate) fn fits(&self, tree: &Tree) -> Result<Fits, PartialError> {
-        let user = match &self.user {
+    pub fn of(rule: &Partial, tree: &Tree) -> Result<Fits, PartialError> {
+        let user = match rule.user() {
             None => None,
             Some(User::Number(number)) => Some(*number),
             Some(User::Name(name)) => {
@@ -28,8 +29,8 @@ impl Partial {
             }
         };
         Ok(Fits {
-            comm: self.comm.clone(),
-            cgroup: self.cgroup.clone(),
+            comm: rule.comm().map(str::to_string),
+            cgroup: rule.cgroup().map(str::to_string),
             user,
         })
     }
@@ -91,7 +92,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::*;
+    use std::fs;
 
     #[test]
     fn patterns_have_stars_and_question_marks() {
@@ -116,5 +118,25 @@ mod tests {
         ] {
             assert!(!fits(pattern, name), "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn a_user_is_looked_up() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("etc")).unwrap();
+        let passwd = "root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\n";
+        fs::write(root.path().join("etc/passwd"), passwd).unwrap();
+        let tree = Tree::new(root.path());
+        let rule: Partial = "comm=a*,user=www-data".parse().unwrap();
+        let fits = Fits::of(&rule, &tree).unwrap();
+        assert!(fits.task("ab", || Some(33)));
+        assert!(!fits.task("ab", || Some(0)) && !fits.task("ab", || None));
+        assert!(!fits.task("b", || panic!("the name does not fit")));
+        let rule: Partial = "user=www".parse().unwrap();
+        let said = Fits::of(&rule, &tree).unwrap_err().to_string();
+        assert!(
+            said.starts_with("user: /etc/passwd has no \"www\": "),
+            "{said}"
+        );
     }
 }
