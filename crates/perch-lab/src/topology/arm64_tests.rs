@@ -212,7 +212,7 @@ fn any_machine_is_told_by_its_tree() {
             }
             for (b, other) in machine.cpus.iter().enumerate() {
                 let same = |parts: usize| {
-                    let part = |place| places[place].iter().take(parts + 1);
+                    let part = |place: usize| places[place].iter().take(parts + 1);
                     part(a).eq(part(b))
                 };
                 assert_eq!(same(1), cpu.package == other.package, "seed {seed}");
