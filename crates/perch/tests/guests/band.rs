@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perch_lab::guest::Status;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 use perch_scheduler::stats::Report;
 
 use crate::guest::{Lab, SHELL};

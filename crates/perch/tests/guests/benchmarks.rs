@@ -2,7 +2,7 @@
 //! Benchmarks finish under perch, and every decision that they cause has a reason.
 
 use perch_lab::kernel::OLDEST;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 use perch_scheduler::stats::Report;
 
 use crate::guest::Lab;

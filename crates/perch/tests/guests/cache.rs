@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use perch_machine::Machine;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 
 use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use perch_lab::Cpus;
 use perch_machine::Machine;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 
 use crate::guest::{Lab, SHELL, resolve, shell};
 

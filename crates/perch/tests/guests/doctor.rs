@@ -2,7 +2,7 @@
 //! What `perch doctor` tells of a kernel is what `perch run` then meets there.
 
 use perch_lab::guest::Status;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 use serde_json::Value;
 
 use crate::guest::{Lab, SHELL};

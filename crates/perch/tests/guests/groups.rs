@@ -3,7 +3,7 @@
 //! group has no task, and runs before others without starving them, and groups come and go by the
 //! thousand.
 
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 
 use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;

@@ -213,6 +213,20 @@ pub fn same_twice(setup: &Setup) -> String {
     first.0
 }
 
+/// As [`shell`], of a deterministic guest with these programs, which boots: for what holds where an
+/// instruction takes a nanosecond and not four.
+pub fn deterministic_shell(
+    machine: &Machine,
+    cpus: Cpus,
+    programs: &'static [&'static str],
+    script: &str,
+) -> String {
+    let _place = Place::take();
+    let mut setup = setup_with(machine, cpus, "7.2", &|_| programs, Clock::Deterministic);
+    setup.job = Some(Command::shell(format!("{SHELL}{script}")));
+    printed(&boot(&setup))
+}
+
 /// A machine of the library.
 pub fn resolve(name: &str) -> Machine {
     perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))

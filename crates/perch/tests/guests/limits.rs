@@ -5,9 +5,9 @@
 use std::iter;
 
 use perch_lab::Cpus;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 
-use crate::guest::{Lab, SHELL, resolve, shell};
+use crate::guest::{Lab, SHELL, deterministic_shell, resolve};
 use crate::loaded::Perch;
 
 /// Further functions of the shell.
@@ -63,7 +63,7 @@ fn groups_use_what_their_limits_allow() {
          measure 4 0.5
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
-    let text = shell(&machine, Cpus::AtMost(4), "7.2", &script);
+    let text = deterministic_shell(&machine, Cpus::AtMost(4), &["chrt"], &script);
     assert!(text.ends_with("enabled\n"), "{text}");
     let rows: Vec<Vec<f64>> = text.lines().take(2).map(used).collect();
     let us = 1e6 * (rows[1][0] - rows[0][0]);

@@ -2,7 +2,7 @@
 //! The CPUs of wakees: the mechanism draws two tasks that wake each other into one cluster when it
 //! is on.
 
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 
 use crate::guest::Lab;
 

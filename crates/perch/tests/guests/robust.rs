@@ -4,7 +4,7 @@
 
 use perch_lab::Cpus;
 use perch_lab::guest::Process;
-use perch_scheduler::interface::Event;
+use perch_plan::interface::Event;
 use perch_scheduler::stats::Report;
 
 use crate::guest::{Lab, resolve, shell};

@@ -4,7 +4,7 @@
 
 use perch_lab::Cpus;
 
-use crate::guest::{resolve, shell};
+use crate::guest::{deterministic_shell, resolve};
 
 /// Rounds, each with new tasks: where they are born decides much of what happens to them.
 const ROUNDS: usize = 3;
@@ -81,7 +81,7 @@ fn idle_tasks_use_what_others_leave() {
          rounds {ROUNDS}
          perch stats --format json >/dev/null && cat /sys/kernel/sched_ext/state"
     );
-    let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), "7.2", &script);
+    let text = deterministic_shell(&resolve("kunpeng920"), Cpus::AtMost(4), &["chrt"], &script);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), ROUNDS * LINES + 1, "{text}");
     assert_eq!(lines[ROUNDS * LINES], "enabled");
