@@ -30,7 +30,7 @@ pub use schema::sweep_schema;
 pub use table::Row;
 
 /// The sweeps that perch knows by name.
-const LIBRARY: [(&str, &str); 2] = [
+const LIBRARY: [(&str, &str); 3] = [
     (
         "composition",
         include_str!("../../../../experiments/sweeps/composition.toml"),
@@ -38,6 +38,10 @@ const LIBRARY: [(&str, &str); 2] = [
     (
         "league",
         include_str!("../../../../experiments/sweeps/league.toml"),
+    ),
+    (
+        "live",
+        include_str!("../../../../experiments/sweeps/live.toml"),
     ),
 ];
 
