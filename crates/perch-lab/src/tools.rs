@@ -59,6 +59,9 @@ const KNOWN: [Known; 15] = [
     known("tbench_srv", "dbench", "usr/bin/tbench_srv", None),
 ];
 
+/// The applets of Debian's busybox, separated by white space.
+const APPLETS: &str = include_str!("tools/applets.txt");
+
 /// A program, and the files that it needs to run in a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
@@ -82,14 +85,7 @@ impl Tool {
     /// else the error that prevented fetching it.
     pub fn find(store: &Store, name: &str, arch: Arch) -> Result<Tool> {
         let known = KNOWN.iter().find(|known| known.name == name);
-        let own = if name.contains('/') {
-            Some(PathBuf::from(name))
-        } else if Arch::host() == Some(arch) {
-            installed(name, known)
-        } else {
-            None
-        };
-        match (own, known) {
+        match (own(name, known, arch), known) {
             (Some(path), known) => {
                 let folders = elf::host_folders(arch);
                 let mut tool = assemble(&path, arch, &folders)?;
@@ -100,11 +96,23 @@ impl Tool {
                 Ok(tool)
             }
             (None, Some(known)) => packaged(store, known, arch),
-            (None, None) => Err(Error::Input(format!(
-                "there is no `{name}` on PATH for {arch}, and perch has no package for it (it has \
-                 them for {}); install it, or give its path",
-                KNOWN.map(|known| known.name).join(", ")
-            ))),
+            (None, None) => Err(unknown(name, arch)),
+        }
+    }
+
+    /// Refuses the program `name` where [`Tool::find`] cannot have it and busybox has no such applet.
+    /// Fetches nothing, so a program that a package has may still be refused later.
+    ///
+    /// # Errors
+    /// As [`Tool::find`].
+    pub fn foresee(name: &str, arch: Arch) -> Result<()> {
+        let is_applet = APPLETS.split_whitespace().any(|applet| applet == name);
+        let known = KNOWN.iter().find(|known| known.name == name);
+        match own(name, known, arch) {
+            _ if is_applet => Ok(()),
+            Some(path) => assemble(&path, arch, &elf::host_folders(arch)).map(drop),
+            None if known.is_some() => Ok(()),
+            None => Err(unknown(name, arch)),
         }
     }
 
@@ -175,6 +183,25 @@ impl Known {
         }
         Ok(vec![(file, format!("/{data}"))])
     }
+}
+
+/// The program of this host that `name` means in a guest of `arch`, if there is one.
+fn own(name: &str, known: Option<&Known>, arch: Arch) -> Option<PathBuf> {
+    if name.contains('/') {
+        Some(PathBuf::from(name))
+    } else if Arch::host() == Some(arch) {
+        installed(name, known)
+    } else {
+        None
+    }
+}
+
+fn unknown(name: &str, arch: Arch) -> Error {
+    Error::Input(format!(
+        "there is no `{name}` on PATH for {arch}, and perch has no package for it (it has them for {}); \
+         install it, or give its path",
+        KNOWN.map(|known| known.name).join(", ")
+    ))
 }
 
 /// The program on the host; of a wrapper, the program that the wrapper runs.
@@ -359,6 +386,21 @@ mod tests {
         fs::write(&script, "text").unwrap();
         assert!(refused(script.to_str().unwrap()).contains("neither a program nor"));
         assert!(refused("./no-such-file").contains("no-such-file"));
+    }
+
+    #[test]
+    fn missing_program_is_refused_before_anything_is_fetched() {
+        let foreseen = |name: &str| Tool::foresee(name, Arch::X86_64).map_err(|e| e.to_string());
+        let unknown = foreseen("perch-no-such-program").unwrap_err();
+        assert!(unknown.contains("give its path"), "{unknown}");
+        assert!(
+            foreseen("./no-such-file")
+                .unwrap_err()
+                .contains("no-such-file")
+        );
+        // Debian has the first, and busybox the second.
+        assert_eq!(foreseen("hackbench"), Ok(()));
+        assert_eq!(foreseen("watchdog"), Ok(()));
     }
 
     #[test]

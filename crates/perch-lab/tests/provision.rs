@@ -121,6 +121,9 @@ fn tools_with_all_that_they_need() {
     }
     let busybox = Busybox::find(&store, Arch::X86_64).unwrap();
     assert!(busybox.applets.iter().any(|applet| applet == "sh"));
+    for applet in &busybox.applets {
+        assert!(Tool::foresee(applet, Arch::X86_64).is_ok(), "{applet}");
+    }
     contents.busybox(&busybox);
     let began = Instant::now();
     contents.perch().unwrap();

@@ -38,9 +38,7 @@ impl SchedulerError {
     /// help.
     pub fn lasts(&self) -> bool {
         match self {
-            SchedulerError::Unable(error) => {
-                !matches!(error, UnableError::Taken(_) | UnableError::Write { .. })
-            }
+            SchedulerError::Unable(error) => error.lasts(),
             SchedulerError::Refused(error) => !matches!(error, RefusedError::Attach { .. }),
             _ => false,
         }

@@ -72,6 +72,17 @@ pub enum UnableError {
     },
 }
 
+impl UnableError {
+    /// True if it would fail again for as long as this kernel runs and this user asks: waiting does not
+    /// help.
+    pub fn lasts(&self) -> bool {
+        !matches!(self, UnableError::Taken(_) | UnableError::Write { .. })
+    }
+}
+
+/// The name under which perch's programs are loaded.
+const PERCH: &str = "perch";
+
 /// The purpose for which a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -197,6 +208,18 @@ impl Kernel {
         self.check_free()
     }
 
+    /// As [`Kernel::check`], but takes a perch that schedules already: a service asks before a reload
+    /// whether the configuration could be loaded.
+    ///
+    /// # Errors
+    /// [`UnableError`], with what is missing and what to do.
+    pub fn check_reload(&self) -> Result<(), UnableError> {
+        match self.check() {
+            Err(UnableError::Taken(name)) if name == PERCH => Ok(()),
+            other => other,
+        }
+    }
+
     /// Checks that the kernel has the interface for schedulers.
     ///
     /// # Errors
@@ -320,6 +343,19 @@ mod tests {
         let ops = ("sys/kernel/sched_ext/root/ops", "bpfland_1.1.4\n");
         let tree = Tree::new("other", &[ROOT, RELEASE, BTF, enabled, ops]);
         assert!(tree.refusal().contains("is loaded: bpfland_1.1.4;"));
+    }
+
+    #[test]
+    fn a_reload_is_checked_while_perch_schedules_and_no_other() {
+        let enabled = ("sys/kernel/sched_ext/state", "enabled\n");
+        let reload = |name| {
+            let ops = ("sys/kernel/sched_ext/root/ops", name);
+            let tree = Tree::new("reload", &[ROOT, RELEASE, BTF, enabled, ops]);
+            let kernel = Kernel::new(&tree.0);
+            (kernel.check().is_ok(), kernel.check_reload().is_ok())
+        };
+        assert_eq!(reload("perch\n"), (false, true));
+        assert_eq!(reload("bpfland_1.1.4\n"), (false, false));
     }
 
     #[test]

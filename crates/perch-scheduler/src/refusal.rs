@@ -4,13 +4,15 @@
 
 use std::fmt;
 
-use libbpf_rs::Error;
+use libbpf_rs::{Error, ErrorKind};
+
+use crate::program::{hear, heard};
 
 /// The reason why the kernel refused a program, or why there was none to give it.
 #[derive(Debug, thiserror::Error)]
 pub enum RefusedError {
     /// libbpf or the kernel said no.
-    #[error("{}", refusal(what, source, heard))]
+    #[error("{}", refusal_of(what, source, heard))]
     Load {
         /// The step that the kernel refused.
         what: String,
@@ -22,7 +24,7 @@ pub enum RefusedError {
     /// The kernel has the program and does not let it schedule.
     #[error(
         "{}; the kernel's log (dmesg) may say why",
-        refusal(what, source, heard)
+        refusal_of(what, source, heard)
     )]
     Attach {
         /// The step that the kernel refused.
@@ -72,6 +74,22 @@ pub enum RefusedError {
     },
 }
 
+impl RefusedError {
+    /// Keeps for [`RefusedError::heard`] what libbpf says from now on, which it would write to stderr.
+    pub fn listen() {
+        hear();
+    }
+
+    /// The refusal of a step with what libbpf has said since [`RefusedError::listen`].
+    pub fn heard(what: &str, source: Error) -> RefusedError {
+        RefusedError::Load {
+            what: what.to_string(),
+            source,
+            heard: heard(),
+        }
+    }
+}
+
 /// How a compiled program differs from what the loader expects of it.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
@@ -97,6 +115,19 @@ pub enum ObjectError {
 
 /// So much of the verifier's log, which may have 100,000 lines, is shown.
 const SHOWN: usize = 12;
+
+/// Words for a refusal by libbpf or the kernel.
+fn refusal_of(what: &str, error: &Error, heard: &str) -> String {
+    // The kernel gives no reason, and libbpf guesses that a limit of memory is too low.
+    if error.kind() == ErrorKind::PermissionDenied && !heard.contains("-EACCES") {
+        return format!(
+            "{what}: the kernel does not let this process load BPF programs, though it has the \
+             capabilities: a container (seccomp) or a lockdown of the kernel may forbid it; try it on \
+             the host itself, as root"
+        );
+    }
+    refusal(what, error, heard)
+}
 
 /// Words for a refusal: the verifier's last lines where it was the verifier, else libbpf's.
 fn refusal(what: &str, error: &dyn fmt::Display, heard: &str) -> String {
@@ -171,6 +202,23 @@ mod tests {
             "it failed: No such file\n    libbpf: kernel has no BTF"
         );
     }
+
+    #[test]
+    fn missing_permission_is_told_without_libbpf_s_guess() {
+        let heard = "libbpf: prog 'fair_begins': BPF program load failed: -EPERM\n\
+                     libbpf: permission error while running as root; try raising 'ulimit -l'?\n";
+        let error = std::io::Error::from_raw_os_error(libc::EPERM).into();
+        let text = refusal_of("the recorder's programs", &error, heard);
+        assert!(
+            text.contains("does not let this process load BPF programs"),
+            "{text}"
+        );
+        assert!(!text.contains("libbpf") && !text.contains('\n'), "{text}");
+        let error = std::io::Error::from_raw_os_error(libc::EACCES).into();
+        let heard = "libbpf: prog 'x': BPF program load failed: -EACCES\n";
+        assert!(refusal_of("it failed", &error, heard).contains("-EACCES"));
+    }
+
     #[test]
     fn a_kernel_with_faulty_btf_is_told_from_a_faulty_program() {
         let heard = "libbpf: extern (func ksym) 'bpf_iter_scx_dsq_new': func_proto [232] \

@@ -66,14 +66,16 @@ pub enum News {
     Interval(Box<Report>),
 }
 
-/// Reads the settings and looks at the machine as [`run`] does, and loads nothing. Returns what would
-/// be loaded, and the notes about it.
+/// Reads the settings and looks at the kernel and the machine as [`run`] does, and loads nothing.
+/// Returns what would be loaded, and the notes about it.
 ///
 /// # Errors
-/// [`SchedulerError`] when the settings make no sense on this machine or it cannot be told.
+/// The [`SchedulerError`] with which [`run`] would end before it loads; but a perch that schedules
+/// already is none, because a service checks a new configuration before it reloads.
 pub fn check(options: &Options) -> Result<(About, Vec<String>), SchedulerError> {
     let settings = options.configuration.read()?;
     let kernel = Kernel::new("/".as_ref());
+    kernel.check_reload()?;
     let ground = Ground {
         kernel: &kernel,
         described: options.machine.as_ref(),

@@ -14,6 +14,7 @@ use perch_scheduler::doctor::diagnose;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
+use crate::exit;
 use crate::output::{Failure, emit};
 
 /// The end of `perch doctor --help`.
@@ -168,7 +169,7 @@ impl Checks {
         let problems = self.marked(Mark::Problem);
         if !problems.is_empty() {
             return Err(Failure {
-                code: 3,
+                code: exit::UNABLE,
                 message: format!("cannot run here: {}", problems.join(", ")),
             });
         }

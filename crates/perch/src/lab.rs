@@ -36,7 +36,7 @@ use crate::rtapp;
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
 pub use options::{Limit, left_out, limit};
-use options::{in_guest, time, watched};
+use options::{foresee, in_guest, time, watched};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
@@ -267,6 +267,8 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         .map(|file| rtapp::file_for_guest(file, arguments.warmup, arguments.measure));
     let rt_app = rt_app.transpose()?;
     let topology = topology(arguments)?;
+    let (argv, tools) = command_line(arguments);
+    foresee(&tools, topology.arch())?;
     // A wrong ending of the file is told before the boot.
     let form = arguments
         .counts
@@ -294,7 +296,6 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         )));
     }
     let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
-    let (argv, tools) = command_line(arguments);
     let mut contents = guest::contents(&store, &kernel, &perch, tools)?;
     if let Some(file) = rt_app {
         contents.bytes(rtapp::FILE, 0o644, file);

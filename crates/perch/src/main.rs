@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
 //! done, 1 when it failed, 2 when what was asked, or a file that was given, makes no sense, and 3 when
-//! it is done and a gate failed, or perch cannot run here. `perch run` has codes of its own for what a
-//! service manager must know.
+//! it is done and a gate failed, or perch cannot run here; see `exit.rs`.
 
 #[cfg(feature = "record")]
 mod advise;
@@ -17,6 +16,7 @@ mod compare;
 mod diff;
 #[cfg(feature = "live")]
 mod doctor;
+mod exit;
 mod experiment;
 mod fresh;
 mod gate;

@@ -9,11 +9,12 @@ use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
 use perch_sweep::SweepError;
 
+use crate::exit;
+
 /// The reason why the command ends early.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code: 1 when the work failed, 2 when the request makes no sense, 3 when a gate
-    /// failed, or when perch cannot run here.
+    /// The exit code, of those in `exit.rs`.
     pub code: u8,
     /// The message for the user.
     pub message: String,
@@ -23,7 +24,7 @@ impl Failure {
     /// A failure because the request makes no sense.
     pub fn input(message: impl Into<String>) -> Failure {
         Failure {
-            code: 2,
+            code: exit::INPUT,
             message: message.into(),
         }
     }
@@ -31,7 +32,7 @@ impl Failure {
     /// A gate that failed: the work is done, and its result is not as somebody wants it.
     pub fn gate(message: impl Into<String>) -> Failure {
         Failure {
-            code: 3,
+            code: exit::GATE,
             message: message.into(),
         }
     }
@@ -47,7 +48,7 @@ impl Failure {
     /// A failure of the work itself.
     pub fn run(message: impl Into<String>) -> Failure {
         Failure {
-            code: 1,
+            code: exit::FAILED,
             message: message.into(),
         }
     }

@@ -13,13 +13,15 @@ use perch_machine::Host;
 use perch_policy::{Era, Topology};
 use perch_record::format::{Decisions, Footer, Header, Writer};
 use perch_record::{RecordError, Recorder, version_of};
-use perch_scheduler::{Kernel, Signals};
+use perch_scheduler::{Kernel, RefusedError, Signals};
 
 use crate::arguments::{BadValue, with_unit};
+use crate::exit;
 use crate::output::{Failure, say};
 
 /// The arguments of `perch record`.
 #[derive(Args)]
+#[command(after_help = exit::HELP)]
 pub struct Arguments {
     /// The file to write; an existing file is replaced
     #[arg(long, short, value_name = "FILE")]
@@ -56,12 +58,6 @@ fn ring(text: &str) -> Result<u32, BadValue> {
     }
 }
 
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Failure {
-        Failure::run(error.to_string())
-    }
-}
-
 /// The era whose rules a kernel follows, by its release; `None` for a kernel that is too old to
 /// record.
 pub fn era_of(release: &str) -> Option<Era> {
@@ -72,14 +68,13 @@ pub fn era_of(release: &str) -> Option<Era> {
 /// Carries out `perch record`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let kernel = Kernel::new(Path::new("/"));
-    kernel
-        .check_record()
-        .map_err(|error| Failure::run(error.to_string()))?;
+    kernel.check_record()?;
     let release = kernel.version();
     let Some(era) = era_of(&release) else {
-        return Err(Failure::run(format!(
-            "Linux {release}: recording takes 5.5 or newer"
-        )));
+        return Err(Failure {
+            code: exit::UNABLE,
+            message: format!("Linux {release}: recording takes 5.5 or newer"),
+        });
     };
     // A recording's CPUs have the kernel's numbers, and its machine must have the same. It tells how
     // the kernel chose, so it has no capacities but the kernel's.
@@ -88,6 +83,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let topology = Topology::new(&machine);
     // The machine's CPUs are online, so at least these are possible.
     let possible = kernel.possible().unwrap_or(topology.nr_cpus());
+    RefusedError::listen();
     let mut recorder = Recorder::load(&topology, possible, arguments.buffer, &release)?;
     if arguments.decisions == Which::All {
         recorder.add_decisions(arguments.buffer)?;

@@ -7,14 +7,18 @@ use std::time::Duration;
 use clap::Args;
 use perch_plan::{Configuration, SettingsError, settings};
 use perch_scheduler::stats::{About, Report, SOCKET, StatisticsError};
-use perch_scheduler::{News, Options, SchedulerError};
+use perch_scheduler::{News, Options};
 
+use crate::exit;
 use crate::output::{Failure, emit, say};
 use crate::stats::{interval, line, summary};
 
 /// The arguments of `perch run`.
 #[derive(Args)]
-#[command(after_long_help = format!("{}\n\n{}", perch_policy::mechanisms_in_words(), settings::help()))]
+#[command(after_long_help = format!(
+    "{}\n\n{}\n\n{}",
+    perch_policy::mechanisms_in_words(), settings::help(), exit::HELP
+))]
 pub struct Arguments {
     /// Modes of mechanisms and settings, for example cluster=off or balance_ms=8; several,
     /// separated by commas, or one after another [default: perch's own, where the machine has what
@@ -48,7 +52,8 @@ pub struct Arguments {
     /// Where to give statistics to perch stats and the tools of sched_ext
     #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     socket: PathBuf,
-    /// Read the configuration, look at the machine, say what would be loaded, and load nothing
+    /// Read the configuration, look at the kernel and the machine, say what would be loaded, and load
+    /// nothing; ends with the exit code that perch run would have, but allows a perch that is loaded
     #[arg(long)]
     check: bool,
     /// Say nothing but errors, no statistics at the end either
@@ -65,30 +70,6 @@ impl From<SettingsError> for Failure {
 impl From<StatisticsError> for Failure {
     fn from(error: StatisticsError) -> Failure {
         Failure::run(error.to_string())
-    }
-}
-
-impl From<SchedulerError> for Failure {
-    fn from(error: SchedulerError) -> Failure {
-        match error.is_input() {
-            true => Failure::input(error.to_string()),
-            false => Failure::run(error.to_string()),
-        }
-    }
-}
-
-/// A failure with the exit code that tells a service manager whether to try again: 3 if that is in
-/// vain, 4 if somebody does not want it.
-fn ended(error: SchedulerError) -> Failure {
-    let code = match (error.lasts(), error.is_by_hand()) {
-        (true, _) => Some(3),
-        (_, true) => Some(4),
-        _ => None,
-    };
-    let failure = Failure::from(error);
-    Failure {
-        code: code.unwrap_or(failure.code),
-        ..failure
     }
 }
 
@@ -115,7 +96,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let quiet = arguments.quiet;
     if arguments.check {
-        let (about, notes) = perch_scheduler::check(&options).map_err(ended)?;
+        let (about, notes) = perch_scheduler::check(&options)?;
         if !quiet {
             notes.into_iter().for_each(say);
             say_rules(&about);
@@ -146,7 +127,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             if let (false, Some(report)) = (quiet, report) {
                 emit(&summary(&report))?;
             }
-            return Err(ended(error));
+            return Err(error.into());
         }
     }
     Ok(())

@@ -19,9 +19,10 @@ use clap::{Args, ValueEnum, ValueHint};
 use perch_experiment::Gate;
 use perch_report::{figure, percent};
 use perch_scheduler::waits::Group;
-use perch_scheduler::{Kernel, Purpose, Signals, UnableError};
+use perch_scheduler::{Kernel, Purpose, Signals};
 
 use crate::arguments::quoted;
+use crate::exit;
 use crate::fresh::Fresh;
 use crate::output::{Failure, emit, say};
 use conduct::{End, conduct};
@@ -32,9 +33,6 @@ use result::{Measure, Row, Turn};
 use schedule::Schedule;
 use source::{Cgroup, Counter};
 use stage::Live;
-
-/// The exit code where a condition ended the trial.
-const REVERTED: u8 = 5;
 
 /// The end of `perch trial --help`.
 const HELP: &str = "\
@@ -48,18 +46,11 @@ Measures, in the order of the table:
   and each --counter
 
 However it ends (all turns over, Ctrl-C, kill -9, a condition, an ejection), the kernel is on its own
-scheduler afterwards.
-
-Exit codes:
-  0  all turns are over, or Ctrl-C ended them
-  1  the trial failed, or the kernel ejected perch; the report has the turns before
-  2  the arguments or the configuration make no sense
-  3  perch cannot run here
-  5  a condition of --revert-if ended the trial";
+scheduler afterwards. A trial that fails reports the turns before.";
 
 /// The arguments of `perch trial`.
 #[derive(Args)]
-#[command(after_help = HELP)]
+#[command(after_help = format!("{HELP}\n\n{}", exit::HELP))]
 pub struct Arguments {
     /// The cgroup, and those below it, for which perch is loaded and whose tasks are measured; may be
     /// repeated [default: the whole machine]
@@ -198,27 +189,19 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     match end {
         End::Finished | End::Stopped => Ok(()),
         End::Held(held) => Err(Failure {
-            code: REVERTED,
+            code: exit::REVERTED,
             message: format!("--revert-if '{}': {}", held.condition, held.because),
         }),
         End::Failed(code, message) => Err(Failure { code, message }),
     }
 }
 
-/// Refuses a kernel, or a user, that cannot have perch loaded now; 3 where that lasts.
+/// Refuses a kernel, or a user, that cannot have perch loaded now.
 fn able(kernel: &Kernel) -> Result<(), Failure> {
-    let lasting = kernel
-        .check_sched_ext()
-        .and_then(|()| kernel.check_btf(Purpose::Trying))
-        .and_then(|()| kernel.check_rights(Purpose::Trying));
-    let failure = |code| {
-        move |error: UnableError| Failure {
-            code,
-            message: error.to_string(),
-        }
-    };
-    lasting.map_err(failure(3))?;
-    kernel.check_free().map_err(failure(1))
+    kernel.check_sched_ext()?;
+    kernel.check_btf(Purpose::Trying)?;
+    kernel.check_rights(Purpose::Trying)?;
+    Ok(kernel.check_free()?)
 }
 
 /// The command that loads perch as the trial did.

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use perch_lab::{Cpus, Topology};
+use perch_lab::tools::Tool;
+use perch_lab::{Arch, Cpus, Topology};
 
 use super::waits;
 use super::watched::WATCHED;
 use crate::agent;
 use crate::arguments::{BadValue, with_unit};
+use crate::output::Failure;
 
 /// [`Cpus`] as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,12 @@ pub fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String
     }
     argv[0] = name.to_string();
     (argv, tools)
+}
+
+/// Refuses a program that no guest of `arch` could have, before anything is fetched.
+pub fn foresee(tools: &[String], arch: Arch) -> Result<(), Failure> {
+    let mut tools = tools.iter();
+    Ok(tools.try_for_each(|tool| Tool::foresee(tool, arch))?)
 }
 
 /// The command where lines are followed; with a seed, in modelled time, in which it begins at a moment

@@ -176,9 +176,7 @@ impl Loaded {
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         match code {
             Some(0) => Interruption::Failed(1, "perch run was ended by somebody else".to_string()),
-            // What perch run could never do stays that, and all else is a trial that failed.
-            Some(code @ (2 | 3)) => Interruption::Failed(code, words),
-            Some(_) => Interruption::Failed(1, words),
+            Some(code) => Interruption::Failed(code, words),
             None => Interruption::Failed(1, format!("perch run: {status}: {words}")),
         }
     }

@@ -29,20 +29,30 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     assert!(nobody.contains("perch run"), "{nobody}");
 
     lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
-    let user = refused(&lab, "su nobody -c 'perch run'", 3);
+    // `perch run --check` foresees each of these.
+    let refused_run = |script: &str, code| {
+        let checked = refused(
+            &lab,
+            &script.replace("perch run", "perch run --check"),
+            code,
+        );
+        assert_eq!(checked, refused(&lab, script, code), "{script}");
+        checked
+    };
+    let user = refused_run("su nobody -c 'perch run'", 3);
     assert!(user.contains("needs root"), "{user}");
     assert!(user.contains("sudo perch run"), "{user}");
 
     // A kernel without sched_ext shows nothing of it below /sys/kernel.
     let hidden = "unshare -m sh -c 'mount -t tmpfs none /sys/kernel && perch run'";
-    let without = refused(&lab, hidden, 3);
+    let without = refused_run(hidden, 3);
     assert!(without.contains("has no sched_ext"), "{without}");
     assert!(without.contains("CONFIG_SCHED_CLASS_EXT"), "{without}");
 
     lab.put("/tmp/bad.toml", "detail = true\nslice_us = 1\n");
-    let settings = refused(&lab, "perch run --config /tmp/bad.toml", 2);
+    let settings = refused_run("perch run --config /tmp/bad.toml", 2);
     assert!(settings.contains("/tmp/bad.toml:2: slice_us"), "{settings}");
-    let other = refused(&lab, "perch run --machine juno", 2);
+    let other = refused_run("perch run --machine juno", 2);
     assert!(
         other.contains("juno is not this machine: it has 6 CPUs, and this machine 8"),
         "{other}"
@@ -52,6 +62,11 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     let perch = lab.load("");
     let second = refused(&lab, "perch run", 1);
     assert!(second.contains("is loaded: perch"), "{second}");
+    // The service checks a new configuration before it reloads.
+    assert!(
+        lab.text("perch run --check 2>&1")
+            .contains("would schedule 8 CPUs")
+    );
     perch.unload();
 
     // The user did not ask for an ejection by SysRq-S, so perch must not report success.

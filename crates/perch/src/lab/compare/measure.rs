@@ -12,7 +12,7 @@ use perch_lab::initramfs::Contents;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Store, Topology};
 
-use super::super::options::{in_guest, watched};
+use super::super::options::{foresee, in_guest, watched};
 use super::arguments::Arguments;
 use super::arm::{Arm, Scheduler};
 use super::decisions::{self, Decisions};
@@ -73,22 +73,25 @@ impl Guests {
         store: &Store,
         topology: Topology,
     ) -> Result<Guests, Failure> {
-        // The perch for the guest comes first: nothing can fetch it.
-        let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
-        let kernels = Kernels::find(&arguments.arms, &arguments.kernel, store, topology.arch())?;
         let mut arms = arguments.arms.clone();
         let (command, mut tools) = in_guest(&arguments.command, &arguments.with);
-        for (index, arm) in arms.iter_mut().enumerate() {
-            if arm.kernel.clusters_hidden {
-                let hidden = topology.clone().without_clusters();
-                hidden.map_err(|error| refused(arm, &error.to_string()))?;
-            }
-            kernels::check(arm, kernels.of(index), arguments.decisions)?;
+        for arm in &mut arms {
             if let Scheduler::Program(words) = &mut arm.scheduler {
                 let (there, more) = in_guest(words, &[]);
                 *words = there;
                 tools.extend(more);
             }
+        }
+        foresee(&tools, topology.arch())?;
+        // The perch for the guest comes first: nothing can fetch it.
+        let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
+        let kernels = Kernels::find(&arguments.arms, &arguments.kernel, store, topology.arch())?;
+        for (index, arm) in arms.iter().enumerate() {
+            if arm.kernel.clusters_hidden {
+                let hidden = topology.clone().without_clusters();
+                hidden.map_err(|error| refused(arm, &error.to_string()))?;
+            }
+            kernels::check(arm, kernels.of(index), arguments.decisions)?;
         }
         let need = topology.need().with_clock(Clock::Deterministic);
         let qemu = Qemu::find(store, need)?;
