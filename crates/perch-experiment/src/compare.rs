@@ -17,6 +17,7 @@ use perch_sim::{Scenario, Watch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::MODEL;
 use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::pool::Progress;
@@ -24,9 +25,10 @@ use crate::raw::{self, Each};
 use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::tally::{ArmCpus, WakeLatency};
+use crate::trust::Trust;
 
 pub use counts::CountRow;
-use counts::{Rates, chosen, counts, guests, totals};
+use counts::{ArmRates, chosen, counts, guests, said_by_policy, totals};
 pub(crate) use counts::{distances, occurred};
 pub use kernels::ArmKernel;
 pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
@@ -69,6 +71,9 @@ pub struct Comparison {
     /// The layout of that kernel's root domain, where it differs from the stock one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_domain: Option<String>,
+    /// The version of the model ([`crate::MODEL`]): builds of one version bring the same figures back.
+    #[serde(default)]
+    pub model: String,
     /// The seed that brings this comparison back.
     pub seed: u64,
     /// Simulations per arm.
@@ -76,6 +81,9 @@ pub struct Comparison {
     /// The times of a simulation; none where the workload starts and stops its clock itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
+    /// How far the figures may be trusted; none where they are not the simulator's.
+    #[serde(default)]
+    pub trust: Option<Trust>,
     /// The arms and their modes; changes are from the first.
     pub arms: Vec<ArmModes>,
     /// The kernel that each arm ran on; empty where that was the simulator.
@@ -164,7 +172,15 @@ pub fn compare_raw(
         (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))
     });
     let (latency, cpus) = tallies.unzip();
-    let rates: Vec<&Rates> = found.arms.iter().map(|arm| &arm.rates).collect();
+    let rates = found
+        .arms
+        .iter()
+        .zip(&spec.arms)
+        .map(|(found, arm)| ArmRates {
+            rates: &found.rates,
+            is_outside: arm.scheduler.is_some(),
+        });
+    let rates: Vec<ArmRates> = rates.collect();
     let names = spec.arms.iter().map(|arm| arm.name.as_str());
     let lines = names.zip(&found.arms);
     Ok(Comparison {
@@ -174,7 +190,9 @@ pub fn compare_raw(
         era: spec.era.to_string(),
         hz: spec.hz,
         root_domain: spec.root_domain.changed().map(str::to_string),
+        model: MODEL.to_string(),
         seed: spec.seed,
+        trust: Some(Trust::of(&spec.machine, &spec.workload)),
         repetitions: found.effort.repetitions,
         window,
         arms: spec
@@ -190,13 +208,13 @@ pub fn compare_raw(
         latency,
         cpus,
         machine_toml: spec.machine.to_toml(),
-        decisions: counts(
+        decisions: said_by_policy(
             &rates,
             Reason::ALL.iter().map(|reason| reason.name()),
             |rates| &rates.decisions,
         ),
         chosen: chosen(!workload.groups.is_empty(), spec.machine.cpus.len(), &rates),
-        cache: counts(&rates, CacheStep::ALL[1..].iter().map(|s| s.name()), |r| {
+        cache: said_by_policy(&rates, CacheStep::ALL[1..].iter().map(|s| s.name()), |r| {
             &r.cache
         }),
         wake_distance: counts(&rates, distances(), |rates| &rates.wake_distance),

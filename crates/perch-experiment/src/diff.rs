@@ -275,7 +275,7 @@ fn sample(arm: &ArmScore, of: &Comparison) -> Sample {
     }
 }
 
-/// Lists the rates that differ, kind by kind.
+/// Lists the rates that differ, kind by kind; those that either result does not count are left out.
 fn counts(old: &Comparison, new: &Comparison, arms: &[(usize, usize)]) -> Vec<CountDiff> {
     let mut all = Vec::new();
     for ((kind, was), (_, now)) in counted(old).into_iter().zip(counted(new)) {
@@ -283,9 +283,10 @@ fn counts(old: &Comparison, new: &Comparison, arms: &[(usize, usize)]) -> Vec<Co
         for row in now.iter().chain(gone) {
             let (was, now) = (rates(was, &row.name), rates(now, &row.name));
             for &(from, to) in arms {
-                let old_rate = was.map_or(0.0, |rates| rates[from]);
-                let new_rate = now.map_or(0.0, |rates| rates[to]);
-                if old_rate != new_rate {
+                let old_rate = was.map_or(Some(0.0), |rates| rates[from]);
+                let new_rate = now.map_or(Some(0.0), |rates| rates[to]);
+                let both = old_rate.zip(new_rate);
+                if let Some((old_rate, new_rate)) = both.filter(|(old, new)| old != new) {
                     all.push(CountDiff {
                         kind,
                         name: row.name.clone(),
@@ -301,7 +302,7 @@ fn counts(old: &Comparison, new: &Comparison, arms: &[(usize, usize)]) -> Vec<Co
     all
 }
 
-fn rates<'a>(rows: &'a [CountRow], name: &str) -> Option<&'a [f64]> {
+fn rates<'a>(rows: &'a [CountRow], name: &str) -> Option<&'a [Option<f64>]> {
     let row = rows.iter().find(|row| row.name == name)?;
     Some(&row.per_second)
 }

@@ -22,7 +22,7 @@ pub struct Closeness {
 
 impl Closeness {
     /// Returns the closeness of pairs of a published change and another; none where there are none.
-    fn of(pairs: &[(f64, f64)]) -> Option<Closeness> {
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Closeness> {
         let (published, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         let squares: f64 = pairs.iter().map(|(a, b)| (a - b).powi(2)).sum();
         (!pairs.is_empty()).then(|| Closeness {

@@ -26,6 +26,7 @@ use crate::model::{BASELINE, Experiment, PATCHED};
 use crate::published;
 use raw::{RawArm, RawFile};
 use refuse::refuse;
+use tables::Resolve;
 
 /// The range of ticks per second with which Linux can be configured.
 const HZ: std::ops::RangeInclusive<u32> = 100..=1000;
@@ -51,7 +52,8 @@ impl Experiment {
             Ok(perch_file::text(&figures, Kind::FIGURES)?)
         };
         let text = perch_file::text(path, Kind::EXPERIMENT)?;
-        Experiment::from_toml_within(&text, &path.display().to_string(), &beside, budget)
+        let origin = path.display().to_string();
+        Experiment::from_toml_within(&text, &origin, &beside, budget, &perch_machine::resolve)
     }
 
     /// Reads the experiment in `text`; errors use the name `origin` for it, and `beside` returns
@@ -64,7 +66,17 @@ impl Experiment {
         origin: &str,
         beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
     ) -> Result<Experiment, ExperimentError> {
-        Experiment::from_toml_within(text, origin, beside, Budget::DEFAULT)
+        Experiment::from_toml_on(text, origin, beside, &perch_machine::resolve)
+    }
+
+    /// Reads an experiment as [`Experiment::from_toml`] does; `resolve` finds its machines.
+    pub(crate) fn from_toml_on(
+        text: &str,
+        origin: &str,
+        beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
+        resolve: Resolve,
+    ) -> Result<Experiment, ExperimentError> {
+        Experiment::from_toml_within(text, origin, beside, Budget::DEFAULT, resolve)
     }
 
     fn from_toml_within(
@@ -72,6 +84,7 @@ impl Experiment {
         origin: &str,
         beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
         budget: Budget,
+        resolve: Resolve,
     ) -> Result<Experiment, ExperimentError> {
         let source = Source { origin, text };
         let raw: RawFile = toml::from_str(text).map_err(|error| {
@@ -104,7 +117,7 @@ impl Experiment {
             .map_err(|why| refuse(&source, &raw.published, "published", &why.to_string(), ""))?;
         let named = Path::new(origin).with_file_name(figures);
         let lines = published::read(&text, &named.display().to_string())?;
-        let (loads, cells) = tables::tables(&source, &raw, era, &lines, budget)?;
+        let (loads, cells) = tables::tables(&source, &raw, era, &lines, budget, resolve)?;
         let c2c = raw.c2c.as_ref().map(|raw| c2c::read(&source, raw, &loads));
         let c2c = c2c.transpose()?;
         Ok(Experiment {

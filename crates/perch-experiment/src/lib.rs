@@ -6,6 +6,10 @@
 //! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, without published
 //! figures. Neither result depends on the number of threads.
 
+/// The version of the model: the digest of every source that a simulation's result may depend on.
+/// Results of two builds with one version are the same to the byte.
+pub const MODEL: &str = env!("PERCH_MODEL");
+
 mod arm;
 mod bootstrap;
 mod cell;
@@ -37,6 +41,7 @@ mod tally;
 mod testing;
 mod thoroughness;
 mod transient;
+mod trust;
 mod verdicts;
 
 pub use arm::Arm;
@@ -69,4 +74,5 @@ pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};
 pub use thoroughness::Thoroughness;
+pub use trust::{Record, Trust, TrustOfMany};
 pub use verdicts::{CellVerdict, Moved, verdicts};

@@ -79,6 +79,9 @@ pub struct Report {
     /// The layout of that kernel's root domain, where it differs from the stock one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_domain: Option<String>,
+    /// The version of the model ([`crate::MODEL`]): builds of one version bring the same figures back.
+    #[serde(default)]
+    pub model: String,
     /// The seed that brings this report back.
     pub seed: u64,
     /// How far the simulations went on; none where the user gave their number.

@@ -173,15 +173,17 @@ impl Tally {
     }
 }
 
-/// Calls [`occurred`] on tallies.
-fn rows<'a>(
-    tallies: &[Tally],
+/// Calls [`occurred`] on tallies, of which `of` returns none where an arm does not count this.
+fn rows<'a, 'b>(
+    tallies: &'b [(&Arm, Tally)],
     names: impl IntoIterator<Item = &'a str>,
-    of: impl Fn(&Tally) -> &[u64],
+    of: impl Fn(&Arm, &'b Tally) -> Option<&'b [u64]>,
 ) -> Vec<CountRow> {
     occurred(names, |index| {
-        let count = |tally| of(tally).get(index).copied().unwrap_or(0);
-        let rates = tallies.iter().map(|tally| tally.per_second(count(tally)));
+        let rates = tallies.iter().map(|(arm, tally)| {
+            let count = of(arm, tally)?.get(index).copied();
+            Some(tally.per_second(count.unwrap_or(0)))
+        });
         rates.collect()
     })
 }
@@ -233,12 +235,12 @@ impl<'a> Tallies<'a> {
             let arms = self.experiment.arms.iter().zip(arms);
             let ran = arms.filter_map(|(arm, tally)| {
                 let tally = tally.into_inner().expect("the workers are gone");
-                tally.map(|tally| (arm.name.as_str(), *tally))
+                tally.map(|tally| (arm, *tally))
             });
-            let (names, tallies): (Vec<&str>, Vec<Tally>) = ran.unzip();
-            let by_arm = || names.iter().zip(&tallies);
+            let ran: Vec<(&Arm, Tally)> = ran.collect();
+            let by_arm = || ran.iter().map(|(arm, tally)| (arm.name.as_str(), tally));
             let reasons = Reason::ALL.iter().map(|reason| reason.name());
-            (!names.is_empty()).then(|| LoadFound {
+            (!ran.is_empty()).then(|| LoadFound {
                 benchmark: load.benchmark.clone(),
                 place: load.place.clone(),
                 row: load.row.clone(),
@@ -247,8 +249,15 @@ impl<'a> Tallies<'a> {
                 latency: by_arm()
                     .map(|(arm, tally)| tally.latency(arm, load.row.is_none()))
                     .collect(),
-                decisions: rows(&tallies, reasons, |tally| &tally.by_reason),
-                migrations: rows(&tallies, distances(), |tally| &tally.migrations),
+                // An outside scheduler gives no reasons.
+                decisions: rows(&ran, reasons, |arm, tally| {
+                    arm.scheduler
+                        .is_none()
+                        .then_some(tally.by_reason.as_slice())
+                }),
+                migrations: rows(&ran, distances(), |_, tally| {
+                    Some(tally.migrations.as_slice())
+                }),
                 cpus: by_arm()
                     .map(|(arm, tally)| tally.cpus(arm, false))
                     .collect(),

@@ -156,6 +156,26 @@ impl From<u32> for Footprint {
     }
 }
 
+impl Hardware {
+    /// Returns whether all times are those of a machine file that gives none. Sizes, the frequency and
+    /// idle states do not count: `perch machine detect` finds them.
+    pub fn has_default_costs(&self) -> bool {
+        let times = |of: &Hardware| {
+            (
+                (
+                    of.transfer_ns,
+                    of.ipi_ns,
+                    of.context_switch_ns,
+                    of.switch_out_ns,
+                ),
+                (of.llc_hit_ns, of.wake_ns, of.examine_ns, of.balance_ns),
+                (of.tick_ns, of.memory_ns),
+            )
+        };
+        times(self) == times(&Hardware::default())
+    }
+}
+
 impl Default for Hardware {
     /// Returns the costs of a machine file that gives none: round figures of a server of the years
     /// around 2020, of no vendor in particular. docs/machines.md lists each.

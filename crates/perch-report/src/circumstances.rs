@@ -3,18 +3,18 @@
 
 use perch_experiment::{ArmKernel, ArmModes, Comparison, Report};
 
-/// Returns the circumstances of an experiment: machine, kernel, ticks and seed.
+/// Returns the circumstances of an experiment: machine, kernel, ticks, seed and model.
 pub(crate) fn of_report(report: &Report) -> String {
     let domain = report.root_domain.as_deref();
     let kernel = kernel(&report.era, domain, report.hz);
-    let said = said(&report.machine, &kernel, report.seed);
+    let said = said(&report.machine, &kernel, report.seed, &report.model);
     match report.effort {
         Some(effort) => format!("{said}, effort {}", effort.name()),
         None => said,
     }
 }
 
-/// Returns the circumstances of a comparison: machine, kernel, ticks and seed.
+/// Returns the circumstances of a comparison: machine, kernel, ticks, seed and model.
 pub(crate) fn of_comparison(found: &Comparison) -> String {
     let domain = found.root_domain.as_deref();
     let machine = match &found.place {
@@ -26,7 +26,7 @@ pub(crate) fn of_comparison(found: &Comparison) -> String {
     } else {
         kernels(&found.kernels)
     };
-    said(&machine, &kernel, found.seed)
+    said(&machine, &kernel, found.seed, &found.model)
 }
 
 /// Returns whether the arms ran on kernels of different releases or ticks.
@@ -64,8 +64,13 @@ fn kernel(era: &str, domain: Option<&str>, hz: u32) -> String {
     format!("Linux {era}{domain}{hz}")
 }
 
-fn said(machine: &str, kernel: &str, seed: u64) -> String {
-    format!("{machine}, {kernel}, seed {seed}")
+fn said(machine: &str, kernel: &str, seed: u64, model: &str) -> String {
+    // Results of older versions do not have it.
+    let model = match model {
+        "" => String::new(),
+        model => format!(", model {model}"),
+    };
+    format!("{machine}, {kernel}, seed {seed}{model}")
 }
 
 /// Returns the arms with their modes, in one line.

@@ -16,6 +16,7 @@ use crate::records::write_csv;
 use crate::settled;
 use crate::shape::shapes;
 use crate::shares::share_grid;
+use crate::trust;
 
 /// Returns `comparison` in the form of `format`.
 pub fn comparison(comparison: &Comparison, format: Format) -> String {
@@ -58,15 +59,19 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     }
     text.push_str(&latency::section(comparison, mark, write));
     for (title, rows) in counted(comparison) {
+        let rows: Vec<&CountRow> = rows.iter().filter(|row| row.occurred()).collect();
         if !rows.is_empty() && comparison.place.is_some() {
             let _ = writeln!(text, "\n{mark}{title}, % of the recorded wake-ups{blank}");
-            text.push_str(&write(&share_grid(comparison, rows)));
+            text.push_str(&write(&share_grid(comparison, &rows)));
         } else if !rows.is_empty() {
             let _ = writeln!(text, "\n{mark}{title}, per simulated second{blank}");
-            text.push_str(&write(&count_grid(comparison, rows)));
+            text.push_str(&write(&count_grid(comparison, &rows)));
         }
     }
     text.push_str(&contention::sections(&comparison.contention, mark, write));
+    for line in trust::lines(comparison) {
+        let _ = writeln!(text, "\n{line}");
+    }
     text
 }
 
@@ -156,14 +161,15 @@ fn statistic_grid(score: &ScoreRow) -> Grid {
     grid
 }
 
-fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
+fn count_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "", Align::Left);
     for arm in &comparison.arms {
         grid.column("", &arm.name, Align::Right);
     }
     for row in rows {
-        let counts = row.per_second.iter().map(|count| format!("{count:.0}"));
+        let counts = row.per_second.iter();
+        let counts = counts.map(|count| latency::rounded(count.unwrap_or(f64::NAN), 0));
         grid.row([row.name.clone()].into_iter().chain(counts).collect());
     }
     grid
@@ -225,7 +231,7 @@ fn csv(comparison: &Comparison) -> String {
         for row in rows {
             for (arm, rate) in comparison.arms.iter().zip(&row.per_second) {
                 let (name, unit) = (row.name.clone(), "1/s".to_string());
-                let value = rate.to_string();
+                let value = optional(*rate);
                 let mut record = vec![kind.to_string(), name, unit, arm.name.clone(), value];
                 record.extend([const { String::new() }; 3]);
                 records.push(record);
@@ -241,7 +247,8 @@ fn csv(comparison: &Comparison) -> String {
 pub(crate) mod tests {
     use super::*;
     use perch_experiment::{
-        ArmCpus, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
+        ArmCpus, ArmModes, ArmScore, Record, StatisticScore, Thoroughness, Trust, WakeLatency,
+        Window,
     };
 
     pub(crate) fn given() -> Comparison {
@@ -259,7 +266,7 @@ pub(crate) mod tests {
         };
         let row = |name: &str, per_second: [f64; 2]| CountRow {
             name: name.to_string(),
-            per_second: per_second.to_vec(),
+            per_second: per_second.map(Some).to_vec(),
         };
         let waited = |arm: &str, us: f64| WakeLatency {
             arm: arm.to_string(),
@@ -287,7 +294,9 @@ pub(crate) mod tests {
             hz: 250,
             place: None,
             root_domain: None,
+            model: "0123456789abcdef".to_string(),
             seed: 1,
+            trust: Some(trusted()),
             repetitions: 3,
             window: Some(Window {
                 warmup_ms: 3000.0,
@@ -320,6 +329,23 @@ pub(crate) mod tests {
             guests: Vec::new(),
             totals: vec![row("wake-ups", [1000.0, 1200.4])],
             contention: Vec::new(),
+        }
+    }
+
+    fn trusted() -> Trust {
+        Trust {
+            load: "tbench".to_string(),
+            held: Record {
+                experiments: vec!["cluster-scan".to_string()],
+                cells: 12,
+                agrees: 9,
+                disagrees: 2,
+                directions: 10,
+                directions_agree: 8,
+                error_pp: Some(8.59),
+                no_change_error_pp: Some(17.3),
+            },
+            ..Trust::default()
         }
     }
 
@@ -369,10 +395,11 @@ pub(crate) mod tests {
     fn what_was_measured_says_where() {
         let mut found = given();
         found.place = Some("a guest of 8 CPUs".to_string());
+        found.trust = None;
         found.window = None;
         found.hz = 0;
         let text = comparison(&found, Format::Table);
-        let words = "kunpeng920 as a guest of 8 CPUs, Linux 6.5, seed 1, 3 repetitions\n";
+        let words = "kunpeng920 as a guest of 8 CPUs, Linux 6.5, seed 1, model 0123456789abcdef, 3 repetitions\n";
         assert!(text.contains(words), "{text}");
     }
 
@@ -467,6 +494,50 @@ pub(crate) mod tests {
     #[test]
     fn markdown_shows_the_same() {
         insta::assert_snapshot!(comparison(&given(), Format::Markdown));
+    }
+
+    #[test]
+    fn what_an_arm_does_not_count_is_no_zero_and_what_no_arm_did_is_no_row() {
+        let mut found = given();
+        let row = |name: &str, per_second: [Option<f64>; 2]| CountRow {
+            name: name.to_string(),
+            per_second: per_second.to_vec(),
+        };
+        found.decisions = vec![row("target idle", [Some(1000.0), None])];
+        found.totals = vec![
+            row("CPUs examined", [Some(0.0), None]),
+            row("changes of LLC", [Some(0.0), Some(0.0)]),
+            row("bounces", [Some(0.0), Some(3.0)]),
+        ];
+        for format in [Format::Table, Format::Markdown] {
+            let text = comparison(&found, format);
+            let line = text.lines().find(|line| line.contains("target idle"));
+            let words: Vec<&str> = line.unwrap().split([' ', '|']).collect();
+            let words: Vec<&str> = words.into_iter().filter(|w| !w.is_empty()).collect();
+            assert_eq!(words, ["target", "idle", "1000", "-"], "{text}");
+            assert!(text.contains("bounces"), "{text}");
+            for gone in ["CPUs examined", "changes of LLC"] {
+                assert!(!text.contains(gone), "{text}");
+            }
+        }
+        let text = comparison(&found, Format::Csv);
+        assert!(
+            text.contains("decisions by reason,target idle,1/s,b,,,,\n"),
+            "{text}"
+        );
+        let text = comparison(&found, Format::Json);
+        let json: Comparison = serde_json::from_str(&text).unwrap();
+        assert_eq!(json.decisions, found.decisions);
+        assert!(text.contains("null"), "{text}");
+    }
+
+    #[test]
+    fn percentiles_that_are_one_figure_are_said_to_be() {
+        let mut found = given();
+        let words = "50th = 99.9th of a: the model has no noise there";
+        assert!(!comparison(&found, Format::Table).contains(words));
+        found.latency[0].p99_9_us = 1.0004 * found.latency[0].p50_us;
+        assert!(comparison(&found, Format::Table).contains(words));
     }
 
     #[test]

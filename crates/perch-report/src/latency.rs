@@ -18,7 +18,26 @@ pub(crate) fn section(comparison: &Comparison, mark: &str, write: fn(&Grid) -> S
     let mut text = String::new();
     let title = "wake-up latency by percentile (us, less is better)";
     let _ = writeln!(text, "\n{mark}{title}{blank}");
-    text + &write(&grid)
+    text.push_str(&write(&grid));
+    if let Some(words) = alike(&comparison.latency) {
+        let _ = writeln!(text, "{blank}{words}");
+    }
+    text
+}
+
+/// Names the arms whose percentiles the model cannot tell apart; none where it can.
+fn alike(found: &[WakeLatency]) -> Option<String> {
+    let is_alike =
+        |arm: &&WakeLatency| arm.p50_us.is_finite() && figure(arm.p50_us) == figure(arm.p99_9_us);
+    let arms: Vec<&str> = (found.iter().filter(is_alike))
+        .map(|arm| arm.arm.as_str())
+        .collect();
+    (!arms.is_empty()).then(|| {
+        format!(
+            "50th = 99.9th of {}: the model has no noise there, and cannot tell these percentiles apart",
+            arms.join(", ")
+        )
+    })
 }
 
 fn grid(found: &[WakeLatency]) -> Option<Grid> {
@@ -33,6 +52,15 @@ fn grid(found: &[WakeLatency]) -> Option<Grid> {
         grid.row([name.to_string()].into_iter().chain(values).collect());
     }
     Some(grid)
+}
+
+/// Returns a value with so many decimals; a dash where there is none.
+pub(crate) fn rounded(value: f64, decimals: usize) -> String {
+    if value.is_finite() {
+        format!("{value:.decimals$}")
+    } else {
+        "-".to_string()
+    }
 }
 
 /// Returns a figure; a dash where there is none.

@@ -28,6 +28,7 @@ mod results;
 mod settled;
 mod shape;
 mod shares;
+mod trust;
 
 pub use comparison::comparison;
 pub use contention::contention;
@@ -48,3 +49,4 @@ pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter, raw_schema};
 pub use records::write_csv;
 pub use results::{Defect, Results, ResultsError};
+pub use trust::{trust_lines, trust_lines_of_many};

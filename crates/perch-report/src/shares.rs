@@ -8,7 +8,7 @@ use crate::grid::{Align, Grid};
 /// Makes a table of the share that each row has of its arm's events, and of how the shares change from
 /// the first arm's. Guests of different kernels take different times for one load, so that their rates
 /// don't compare.
-pub(crate) fn share_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
+pub(crate) fn share_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "", Align::Left);
     for (index, arm) in comparison.arms.iter().enumerate() {
@@ -18,12 +18,16 @@ pub(crate) fn share_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
         }
     }
     let arms = 0..comparison.arms.len();
-    let sums = arms.map(|arm| rows.iter().map(|row| row.per_second[arm]).sum::<f64>());
+    let sums = arms.map(|arm| {
+        rows.iter()
+            .filter_map(|row| row.per_second[arm])
+            .sum::<f64>()
+    });
     let sums: Vec<f64> = sums.collect();
     for row in rows {
         // An arm without events has no shares.
         let rates = row.per_second.iter().zip(&sums);
-        let shares = rates.map(|(rate, sum)| (*sum > 0.0).then(|| 100.0 * rate / sum));
+        let shares = rates.map(|(rate, sum)| Some(100.0 * (*rate)? / sum).filter(|_| *sum > 0.0));
         let shares: Vec<Option<f64>> = shares.collect();
         let mut cells = vec![row.name.clone()];
         for (index, share) in shares.iter().enumerate() {
@@ -65,7 +69,7 @@ mod tests {
         found.place = Some("a guest of 8 CPUs".to_string());
         let row = |name: &str, per_second: [f64; 2]| CountRow {
             name: name.to_string(),
-            per_second: per_second.to_vec(),
+            per_second: per_second.map(Some).to_vec(),
         };
         found.decisions = vec![row("target idle", [1.0, 3.0]), row("slow path", [3.0, 3.0])];
         let text = comparison(&found, Format::Table);

@@ -22,8 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::error::SweepError;
 use crate::machine::Known;
 
-/// The model's version: a digest of every source that a result may depend on.
-pub const MODEL: &str = env!("PERCH_MODEL");
+pub use perch_experiment::MODEL;
 
 /// One simulation: a machine, a workload, a kernel, the mechanisms' modes, an effort and a seed.
 /// Keys that are left out are as `perch compare` has them by default.
@@ -436,7 +435,7 @@ impl Found {
         let scores = scores.collect();
         let rates = |rows: Vec<CountRow>| -> BTreeMap<String, f64> {
             rows.into_iter()
-                .filter_map(|row| Some((row.name, *row.per_second.first()?)))
+                .filter_map(|row| Some((row.name, (*row.per_second.first()?)?)))
                 .collect()
         };
         let counts = [

@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use perch_experiment::Trust;
 use perch_file::Kind;
+use perch_report::trust_lines;
 use perch_sweep::{Simulation, Store, Stored};
 use perch_workload::Budget;
 
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit, say};
 
 /// The arguments of `perch simulate`.
 #[derive(Args)]
@@ -30,6 +32,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = perch_file::text(&arguments.file, Kind::EXPERIMENT)
         .map_err(|error| Failure::input(error.to_string()))?;
     let prepared = Simulation::from_json(&text, &origin)?.prepare(&origin, arguments.budget)?;
+    let workload = prepared.asked.workload.clone();
     let store = arguments.store.as_deref().map(Store::open).transpose()?;
     let had = match &store {
         Some(store) => store.get(&prepared.key)?,
@@ -46,5 +49,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             stored
         }
     };
-    emit(&stored.to_json())
+    emit(&stored.to_json())?;
+    // Not in the JSON, which is the store's: what is known of a machine changes, and a result does not.
+    let trust = Trust::of(&prepared.machine, &workload);
+    let lines = trust_lines(&trust, &prepared.machine.name);
+    lines.into_iter().for_each(say);
+    Ok(())
 }

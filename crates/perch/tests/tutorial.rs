@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tutorial's commands print the output that the page shows; the guests' program runs those
-//! that boot guests.
+//! The commands of the tutorial and of formats.md print the output that the page shows; the guests'
+//! program runs those that boot guests.
 
 #[path = "support/page.rs"]
 mod page;
@@ -8,14 +8,19 @@ mod page;
 use page::{Kind, fits, steps};
 
 #[test]
-fn simulated_commands_print_what_the_page_shows() {
-    page::run(Kind::Simulated);
+fn simulated_commands_of_the_tutorial_print_what_the_page_shows() {
+    page::run(&page::TUTORIAL, Kind::Simulated);
+}
+
+#[test]
+fn commands_of_the_formats_print_what_the_page_shows() {
+    page::run(&page::FORMATS, Kind::Simulated);
 }
 
 #[test]
 fn commands_are_found_with_their_kind_and_output() {
     let page = "Text.\n```console\n$ one \\\n>   more\na\n> b\n\n$ two\n```\n\
-                ```console guest\n$ three\nc\n```\n```text\nshown\n```\n";
+                ```console guest\n$ three\nc\n```\n```text\nshown\n```\n```sh\n$ never\n```\n";
     let found = steps(page).unwrap();
     let found: Vec<_> = found
         .iter()

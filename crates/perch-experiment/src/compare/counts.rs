@@ -16,23 +16,44 @@ pub(crate) fn distances() -> [&'static str; Distance::ALL.len()] {
 pub struct CountRow {
     /// The event's name.
     pub name: String,
-    /// The number of times per simulated second, mean over the repetitions, by arm.
-    pub per_second: Vec<f64>,
+    /// The number of times per simulated second, mean over the repetitions, by arm; none where an arm's
+    /// scheduler does not count the event.
+    pub per_second: Vec<Option<f64>>,
 }
 
 /// Makes a row for each name that occurred in any arm; `rates` returns the rates of the name at the
 /// given index.
 pub(crate) fn occurred<'a>(
     names: impl IntoIterator<Item = &'a str>,
-    rates: impl Fn(usize) -> Vec<f64>,
+    rates: impl Fn(usize) -> Vec<Option<f64>>,
 ) -> Vec<CountRow> {
     let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
         name: name.to_string(),
         per_second: rates(index),
     });
-    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
-        .collect()
+    rows.filter(CountRow::occurred).collect()
 }
+
+impl CountRow {
+    /// Returns true if the event occurred in any arm, as far as it is counted.
+    pub fn occurred(&self) -> bool {
+        let mut rates = self.per_second.iter().flatten();
+        rates.any(|rate| *rate > 0.0)
+    }
+}
+
+/// The rates of an arm.
+#[derive(Clone, Copy)]
+pub(super) struct ArmRates<'a> {
+    pub rates: &'a Rates,
+    /// True where another scheduler has the place of the kernel's. It tells which CPU it chose, and
+    /// neither why nor what it looked at.
+    pub is_outside: bool,
+}
+
+/// The events of [`TOTALS`] that no outside scheduler reports: its scans, and the tasks that it preempts
+/// itself.
+const OF_THE_KERNEL: [&str; 2] = ["CPUs examined", "preemptions"];
 
 /// The sums of every event's rate over an arm's repetitions. They are added up in the order of the
 /// repetitions, since the last bit of a sum depends on the order.
@@ -97,22 +118,36 @@ impl Rates {
 
 /// Calls [`occurred`] on the rates of each arm.
 pub(super) fn counts<'a>(
-    by_arm: &[&Rates],
+    by_arm: &[ArmRates],
     names: impl IntoIterator<Item = &'a str>,
     of: impl Fn(&Rates) -> &[f64],
 ) -> Vec<CountRow> {
-    let means = |index| {
-        by_arm
-            .iter()
-            .map(|rates| rates.mean(of(rates), index))
-            .collect()
-    };
-    occurred(names, means)
+    let mean = |arm: &ArmRates, index| Some(arm.rates.mean(of(arm.rates), index));
+    occurred(names, |index| {
+        by_arm.iter().map(|arm| mean(arm, index)).collect()
+    })
+}
+
+/// Calls [`occurred`] on the rates of each arm, for what the policy says of its decisions.
+pub(super) fn said_by_policy<'a>(
+    by_arm: &[ArmRates],
+    names: impl IntoIterator<Item = &'a str>,
+    of: impl Fn(&Rates) -> &[f64],
+) -> Vec<CountRow> {
+    let mut rows = counts(by_arm, names, of);
+    for row in &mut rows {
+        let rates = row.per_second.iter_mut().zip(by_arm);
+        rates
+            .filter(|(_, arm)| arm.is_outside)
+            .for_each(|(rate, _)| *rate = None);
+    }
+    rows.retain(CountRow::occurred);
+    rows
 }
 
 /// Makes a row for each CPU that was chosen, for a workload with groups: the rows show whether the
 /// groups herd.
-pub(super) fn chosen(grouped: bool, cpus: usize, by_arm: &[&Rates]) -> Vec<CountRow> {
+pub(super) fn chosen(grouped: bool, cpus: usize, by_arm: &[ArmRates]) -> Vec<CountRow> {
     if !grouped {
         return Vec::new();
     }
@@ -146,26 +181,29 @@ const TOTALS: [Named<Metrics>; 7] = [
 ];
 
 /// Makes a row for each name, whether it occurred or not.
-fn all<T>(by_arm: &[&Rates], names: &[Named<T>], of: impl Fn(&Rates) -> &[f64]) -> Vec<CountRow> {
-    let row = |(index, (name, _)): (usize, &Named<T>)| CountRow {
-        name: name.to_string(),
-        per_second: by_arm
-            .iter()
-            .map(|rates| rates.mean(of(rates), index))
-            .collect(),
+fn all<T>(by_arm: &[ArmRates], names: &[Named<T>], of: impl Fn(&Rates) -> &[f64]) -> Vec<CountRow> {
+    let row = |(index, (name, _)): (usize, &Named<T>)| {
+        let rate = |arm: &ArmRates| {
+            let is_counted = !(arm.is_outside && OF_THE_KERNEL.contains(name));
+            is_counted.then(|| arm.rates.mean(of(arm.rates), index))
+        };
+        CountRow {
+            name: name.to_string(),
+            per_second: by_arm.iter().map(rate).collect(),
+        }
     };
     names.iter().enumerate().map(row).collect()
 }
 
 /// Makes the rows of virtual machines, if any of them had a vCPU that ran.
-pub(super) fn guests(by_arm: &[&Rates]) -> Vec<CountRow> {
-    if by_arm.iter().any(|rates| rates.has_guests) {
+pub(super) fn guests(by_arm: &[ArmRates]) -> Vec<CountRow> {
+    if by_arm.iter().any(|arm| arm.rates.has_guests) {
         all(by_arm, &GUESTS, |rates| &rates.guests)
     } else {
         Vec::new()
     }
 }
 
-pub(super) fn totals(by_arm: &[&Rates]) -> Vec<CountRow> {
+pub(super) fn totals(by_arm: &[ArmRates]) -> Vec<CountRow> {
     all(by_arm, &TOTALS, |rates| &rates.totals)
 }

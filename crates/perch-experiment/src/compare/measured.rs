@@ -8,6 +8,7 @@ use perch_machine::Machine;
 use super::kernels::{ArmKernel, common_hz, releases};
 use super::scoring::arm_scores;
 use super::{Comparison, ScoreRow};
+use crate::MODEL;
 use crate::error::ExperimentError;
 use crate::pool::{self, Progress};
 use crate::raw::{Each, Repetition};
@@ -147,7 +148,9 @@ pub fn compare_measured<E: Display>(
         era: releases(&spec.kernels),
         hz: common_hz(&spec.kernels),
         root_domain: None,
+        model: MODEL.to_string(),
         seed: spec.seed,
+        trust: None,
         repetitions: spec.repetitions,
         window: None,
         arms: spec.arms.clone(),

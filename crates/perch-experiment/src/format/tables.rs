@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use perch_file::Spanned;
-use perch_machine::Machine;
+use perch_machine::{Machine, MachineError};
 use perch_policy::Era;
 use perch_workload::{Budget, Workload};
 
@@ -36,6 +36,9 @@ struct Shown<'a> {
     statistic: Statistic,
 }
 
+/// Finds the machine that a file names.
+pub(crate) type Resolve<'a> = &'a dyn Fn(&str) -> Result<Machine, MachineError>;
+
 /// The loads, cells and machines that are gathered while the benchmarks are read.
 struct Tables<'a> {
     source: &'a Source<'a>,
@@ -44,6 +47,7 @@ struct Tables<'a> {
     lines: &'a [published::Line],
     /// The memory that a workload may take.
     budget: Budget,
+    resolve: Resolve<'a>,
     /// Every machine that was named, so that places on the same one share it.
     machines: Vec<(&'a str, Arc<Machine>)>,
     loads: Vec<Load>,
@@ -58,8 +62,10 @@ pub(super) fn tables(
     era: Era,
     lines: &[published::Line],
     budget: Budget,
+    resolve: Resolve,
 ) -> Result<(Vec<Load>, Vec<Cell>), ExperimentError> {
     let mut tables = Tables {
+        resolve,
         source,
         raw,
         era,
@@ -213,7 +219,7 @@ impl<'a> Tables<'a> {
         if let Some((_, machine)) = self.machines.iter().find(|(known, _)| *known == name) {
             return Ok(Arc::clone(machine));
         }
-        let machine = perch_machine::resolve(name)
+        let machine = (self.resolve)(name)
             .map(Arc::new)
             .map_err(|error| refuse(self.source, named, key, &error.to_string(), ""))?;
         self.machines.push((name, Arc::clone(&machine)));

@@ -175,6 +175,7 @@ impl<'a> Gathered<'a> {
             era: experiment.era.to_string(),
             hz: experiment.hz,
             root_domain: experiment.root_domain.changed().map(str::to_string),
+            model: crate::MODEL.to_string(),
             seed: self.base,
             effort: self.effort,
             arms: self.arms.iter().map(modes).collect(),

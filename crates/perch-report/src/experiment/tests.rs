@@ -83,6 +83,7 @@ fn report() -> Report {
         era: "6.5".to_string(),
         hz: 250,
         root_domain: None,
+        model: "0123456789abcdef".to_string(),
         seed: 1,
         effort: None,
         arms: [("baseline", "cluster=off"), ("patched", "cluster=posted")]

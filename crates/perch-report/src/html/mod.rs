@@ -17,6 +17,7 @@ use perch_experiment::{CellReport, Comparison, CountRow, Report, Verdict};
 
 use crate::circumstances;
 use crate::figure::{direction, figure, interval, percent};
+use crate::latency::rounded;
 use crate::moved::LineCounts;
 use crate::paste::sheet::{Row, Sheet};
 use crate::results::Results;
@@ -395,7 +396,7 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
     for (what, counted) in crate::comparison::counted(found) {
         // The drawing shows these decisions and more: it shows the CPUs on which tasks ran.
         let is_drawn = what == "decisions by chosen CPU" && !found.cpus.is_empty();
-        if !counted.is_empty() && !is_drawn {
+        if counted.iter().any(CountRow::occurred) && !is_drawn {
             let said = match found.place {
                 None => "Per simulated second, mean of the repetitions.",
                 Some(_) => "Per second of the guest that recorded them.",
@@ -411,9 +412,14 @@ fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[Count
     let mut heading = what.to_string();
     heading[..1].make_ascii_uppercase();
     let _ = writeln!(body, "<h3>{}</h3>", escape(&heading));
+    let rates = |row: &CountRow| {
+        let rates = row.per_second.iter();
+        rates.map(|rate| rate.unwrap_or(f64::NAN)).collect()
+    };
     let rows: Vec<(String, Vec<f64>)> = counted
         .iter()
-        .map(|row| (row.name.clone(), row.per_second.clone()))
+        .filter(|row| row.occurred())
+        .map(|row| (row.name.clone(), rates(row)))
         .collect();
     let words = Words {
         name: &format!("{title}: {what}"),
@@ -427,7 +433,7 @@ fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[Count
     let lines: Vec<Vec<String>> = rows
         .iter()
         .map(|(name, values)| {
-            let values = values.iter().map(|value| format!("{value:.0}"));
+            let values = values.iter().map(|value| rounded(*value, 0));
             [name.clone()].into_iter().chain(values).collect()
         })
         .collect();

@@ -12,7 +12,7 @@ use super::chart::{Axis, Point, Series, Ticks, Words};
 use super::escape::escape;
 use super::machine;
 use super::parts::{captioned, heads, table};
-use crate::latency::said;
+use crate::latency::{rounded, said};
 
 /// A table of CPUs has at most so many rows; more rows are put together.
 const MOST_ROWS: usize = 32;
@@ -114,9 +114,13 @@ fn shares(loads: &[&LoadFound], of: fn(&LoadFound) -> &[CountRow]) -> Vec<(Strin
     for load in loads {
         let rows = of(load);
         for (arm, _) in load.latency.iter().enumerate() {
-            let rate = |row: &CountRow| row.per_second.get(arm).copied().unwrap_or(0.0);
+            // An arm that does not count the event has a rate that is none.
+            let rate = |row: &CountRow| match row.per_second.get(arm) {
+                Some(rate) => rate.unwrap_or(f64::NAN),
+                None => 0.0,
+            };
             let all: f64 = rows.iter().map(rate).sum();
-            for row in rows.iter().filter(|_| all > 0.0) {
+            for row in rows.iter().filter(|_| all > 0.0 || all.is_nan()) {
                 let at = shares.iter().position(|(name, _)| *name == row.name);
                 let at = at.unwrap_or_else(|| {
                     shares.push((row.name.clone(), vec![0.0; load.latency.len()]));
@@ -141,7 +145,7 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
         .chain(arms.iter().cloned())
         .collect();
     let lines = rows.iter().map(|(name, values)| {
-        let values = values.iter().map(|value| format!("{value:.2}"));
+        let values = values.iter().map(|value| rounded(*value, 2));
         [name.clone()].into_iter().chain(values).collect()
     });
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());

@@ -15,6 +15,7 @@ use perch_experiment::{ArmModes, Comparison, Contention, Report};
 
 use crate::circumstances;
 use crate::settled;
+use crate::trust;
 pub use origin::Origin;
 use sheet::Sheet;
 
@@ -75,6 +76,14 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
     let mut text = text(&heading, &Sheet::of_comparison(comparison), paste);
     if !comparison.contention.is_empty() {
         text.push_str(&contended(&comparison.contention, paste));
+    }
+    for line in trust::lines(comparison) {
+        text.push_str(&match paste {
+            Paste::Lkml | Paste::Cases | Paste::Imp => {
+                format!("\n{}", mail::wrapped(&line, "", "  ", ""))
+            }
+            Paste::Mmtests => format!("\n# {line}\n"),
+        });
     }
     text
 }

@@ -2,9 +2,11 @@
 //! `perch sweep rank`: the arms of a sweep against each other.
 
 use clap::Args;
-use perch_report::{Align, Format, Grid, figure, percent, write_csv};
-use perch_sweep::{ArmGain, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
-use schemars::Schema;
+use perch_experiment::TrustOfMany;
+use perch_report::{Align, Format, Grid, figure, percent, trust_lines_of_many, write_csv};
+use perch_sweep::{ArmGain, Point, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 
 use super::{RunArguments, all_ran, number, plain, simulate};
 use crate::output::{Failure, emit, say};
@@ -47,7 +49,11 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
     }
     match arguments.format {
         Format::Json => {
-            let text = serde_json::to_string_pretty(&ranking).expect("texts and numbers");
+            let ranked = Ranked {
+                trust: trust(&sweep)?,
+                ranking,
+            };
+            let text = serde_json::to_string_pretty(&ranked).expect("texts and numbers");
             emit(&(text + "\n"))?;
         }
         Format::Csv => emit(&sheet(&ranking))?,
@@ -65,7 +71,8 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
                 _ => table.text(),
             });
             let tables = written.collect::<Vec<_>>().join("\n");
-            emit(&format!("{tables}\n{}", foot(&ranking)))?;
+            let lines = trust_lines_of_many(&trust(&sweep)?).join("\n");
+            emit(&format!("{tables}\n{}\n{lines}\n", foot(&ranking)))?;
         }
     }
     all_ran(failed)
@@ -92,7 +99,26 @@ fn place_of(
 
 /// Returns the schema of the result in JSON.
 pub fn ranked_schema() -> Schema {
-    perch_file::result_schema::<Ranking>("result of perch sweep rank")
+    perch_file::result_schema::<Ranked>("result of perch sweep rank")
+}
+
+/// The result in JSON.
+#[derive(Serialize, JsonSchema)]
+struct Ranked {
+    #[serde(flatten)]
+    ranking: Ranking,
+    /// How far the figures may be trusted.
+    trust: TrustOfMany,
+}
+
+/// Returns how the machines and loads of a sweep fared against published tables.
+fn trust(sweep: &Sweep) -> Result<TrustOfMany, Failure> {
+    let points: Vec<Point> = sweep.points().collect::<Result<_, _>>()?;
+    let loads = points.iter().map(|point| {
+        let prepared = &point.prepared;
+        (&*prepared.machine, prepared.asked.workload.as_str())
+    });
+    Ok(TrustOfMany::of(loads))
 }
 
 /// Returns the words below the tables: what counts, and what does not.

@@ -5,9 +5,11 @@
 
 mod command;
 mod doctor;
+mod exits;
 mod files;
 mod gates;
 mod lab_arms;
+mod live_arms;
 mod predicted;
 mod progress;
 mod recordings;

@@ -7,5 +7,5 @@ use crate::page::{self, Kind};
 #[test]
 fn commands_do_what_the_page_says() {
     let _one_guest_at_a_time = Place::take();
-    page::run(Kind::Guest);
+    page::run(&page::TUTORIAL, Kind::Guest);
 }

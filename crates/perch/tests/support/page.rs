@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tutorial's commands: read from the page, run by a shell, and compared with the output that
-//! the page shows.
+//! The commands of a page: read from it, run by a shell, and compared with the output that the page
+//! shows.
 //!
 //! A block of the page that is fenced as `console` holds commands and what they print. A command
 //! begins with `$ ` and goes on in lines that begin with `> `. Commands of a block fenced as
 //! `console guest` boot guests, or read what such a guest left, so the guests' test program runs
-//! them. `...` stands for anything that the page leaves out.
+//! them. `...` stands for anything that the page leaves out. A block fenced as `sh` has commands without
+//! their output, which nobody runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The page's text, as it was when this test was built.
-const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
+/// A page, as it was when this test was built.
+pub struct Page {
+    name: &'static str,
+    text: &'static str,
+}
+
+/// A first walk through perch.
+pub const TUTORIAL: Page = Page {
+    name: "docs/tutorial.md",
+    text: include_str!("../../../../docs/tutorial.md"),
+};
+/// The forms of results.
+#[allow(dead_code, reason = "no command of this page boots a guest")]
+pub const FORMATS: Page = Page {
+    name: "docs/formats.md",
+    text: include_str!("../../../../docs/formats.md"),
+};
 
 /// The word on the page for output that it leaves out.
 const GAP: &str = "...";
@@ -62,6 +78,7 @@ pub fn steps(page: &str) -> Result<Vec<Step>, String> {
         let (kind, before) = match block {
             Some(("console", before)) => (Kind::Simulated, before),
             Some(("console guest", before)) => (Kind::Guest, before),
+            Some(("sh", _)) => continue,
             _ if is_command(text, block.is_some()) => {
                 return Err(format!("line {line}: no test runs `{}`", text.trim()));
             }
@@ -217,26 +234,28 @@ pub fn fits(kind: Kind, shown: &str, output: &str) -> Result<(), String> {
 /// # Panics
 /// If the page has no command of the kind, or if a command fails or prints something else than the
 /// page shows; the message has the page's line.
-pub fn run(kind: Kind) {
-    let steps = steps(TUTORIAL).unwrap_or_else(|error| panic!("docs/tutorial.md: {error}"));
-    let folder = folder(kind);
+pub fn run(page: &Page, kind: Kind) {
+    let name = page.name;
+    let steps = steps(page.text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let folder = folder(page, kind);
     let mut ran = 0;
     for step in steps.iter().filter(|step| step.kind == kind) {
-        let output = output_of(step, &folder);
+        let output = output_of(page, step, &folder);
         if let Err(error) = fits(kind, &step.shown, &output) {
             panic!(
-                "docs/tutorial.md:{}: {error}\n$ {}\n{output}",
+                "{name}:{}: {error}\n$ {}\n{output}",
                 step.line, step.command
             );
         }
         ran += 1;
     }
-    assert!(ran > 0, "docs/tutorial.md has no {kind:?} command");
+    assert!(ran > 0, "{name} has no {kind:?} command");
 }
 
 /// An empty folder for the files that commands of a kind leave to each other.
-fn folder(kind: Kind) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tutorial-{kind:?}"));
+fn folder(page: &Page, kind: Kind) -> PathBuf {
+    let name = format!("{}-{kind:?}", page.name.replace('/', "-"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -246,7 +265,7 @@ fn folder(kind: Kind) -> PathBuf {
 
 /// The output of a command, standard error included, in the order in which a terminal would show
 /// it.
-fn output_of(step: &Step, folder: &Path) -> String {
+fn output_of(page: &Page, step: &Step, folder: &Path) -> String {
     // `./x run` builds a release and then runs it: the build under test is there already.
     let command = step.command.replace("./x run ", "perch ");
     let built = Path::new(env!("CARGO_BIN_EXE_perch")).parent().unwrap();
@@ -259,10 +278,10 @@ fn output_of(step: &Step, folder: &Path) -> String {
         .output()
         .expect("there is a shell");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = step.line;
+    let (name, line) = (page.name, step.line);
     assert!(
         output.status.success(),
-        "docs/tutorial.md:{line}: {}\n$ {command}\n{text}",
+        "{name}:{line}: {}\n$ {command}\n{text}",
         output.status
     );
     text

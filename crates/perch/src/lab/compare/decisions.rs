@@ -138,7 +138,10 @@ pub fn rows(arms: &[Decisions]) -> Vec<CountRow> {
         if arms.iter().any(|arm| count(arm) > 0) {
             rows.push(CountRow {
                 name: name.to_string(),
-                per_second: arms.iter().map(|arm| arm.per_second(count(arm))).collect(),
+                per_second: arms
+                    .iter()
+                    .map(|arm| Some(arm.per_second(count(arm))))
+                    .collect(),
             });
         }
     };
@@ -168,12 +171,12 @@ mod tests {
         let mut twice = old.clone();
         twice.add(&old);
         assert_eq!(rows(&[twice]), rows(std::slice::from_ref(&old)));
-        let found: Vec<(String, Vec<f64>)> = rows(&[old, none])
+        let found: Vec<(String, Vec<Option<f64>>)> = rows(&[old, none])
             .into_iter()
             .map(|row| (row.name, row.per_second))
             .collect();
         let expected = [(Reason::TargetIdle.name(), 20.0), (UNLIKE, 5.0)];
-        let expected = expected.map(|(name, rate)| (name.to_string(), vec![rate, 0.0]));
+        let expected = expected.map(|(name, rate)| (name.to_string(), vec![Some(rate), Some(0.0)]));
         assert_eq!(found, expected);
         assert!(
             Decisions::of(&outcome, 7)

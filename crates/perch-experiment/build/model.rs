@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::fail;
+
 /// The sources of the model. The library's machines are in perch-machine.
 const SOURCES: [&str; 17] = [
     "policy",
@@ -31,13 +33,14 @@ const SOURCES: [&str; 17] = [
 /// The crates of others that decide figures: their versions are part of the model's.
 const NUMBERS: [&str; 4] = ["distrs", "libm", "rand_core", "rand_xoshiro"];
 
-fn main() {
+/// Sets the variable PERCH_MODEL of the crate.
+pub fn digest() {
     let root = Path::new("../..");
     let mut hash = Sha256::new();
     for source in SOURCES {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
         for file in files(&root.join(source)) {
-            let text = fs::read(&file).unwrap_or_else(|error| fail(&file, &error));
+            let text = fs::read(&file).unwrap_or_else(|error| unread(&file, &error));
             let name = file.strip_prefix(root).unwrap_or(&file);
             // The length before each part, so that no two lists of files give the same bytes.
             for part in [name.as_os_str().as_encoded_bytes(), &text] {
@@ -48,7 +51,7 @@ fn main() {
     }
     let lock = root.join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
-    let lock = fs::read_to_string(&lock).unwrap_or_else(|error| fail(&lock, &error));
+    let lock = fs::read_to_string(&lock).unwrap_or_else(|error| unread(&lock, &error));
     for package in lock.split("[[package]]") {
         let is = |name: &&&str| package.contains(&format!("\nname = \"{name}\"\n"));
         if NUMBERS.iter().any(|name| is(&name)) {
@@ -66,15 +69,14 @@ fn files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_path_buf()];
     }
-    let read = fs::read_dir(path).unwrap_or_else(|error| fail(path, &error));
+    let read = fs::read_dir(path).unwrap_or_else(|error| unread(path, &error));
     let mut entries: Vec<PathBuf> = read
-        .map(|entry| entry.unwrap_or_else(|error| fail(path, &error)).path())
+        .map(|entry| entry.unwrap_or_else(|error| unread(path, &error)).path())
         .collect();
     entries.sort();
     entries.iter().flat_map(|entry| files(entry)).collect()
 }
 
-fn fail(path: &Path, error: &std::io::Error) -> ! {
-    println!("cargo::error={}: {error}", path.display());
-    std::process::exit(1)
+fn unread(path: &Path, error: &std::io::Error) -> ! {
+    fail(&format!("{}: {error}", path.display()))
 }
