@@ -226,7 +226,7 @@ fn ends_badly(lab: &Lab) {
     lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
     let user = lab.run("su nobody -c 'perch record -o /tmp/x'");
     let said = user.error_text();
-    assert_eq!(user.status, Status::Code(1), "{said}");
+    assert_eq!(user.status, Status::Code(3), "{said}");
     assert!(said.contains("recording needs root"), "{said}");
     lab.text("test ! -e /tmp/x");
 }
