@@ -148,7 +148,7 @@ fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
     });
     let output = lab.end("the trial, its perch ejected,", ejected);
     let said = output.error_text();
-    assert_eq!(output.status, Status::Code(1), "{said}");
+    assert_eq!(output.status, Status::Code(4), "{said}");
     assert!(said.contains("SysRq-S unloaded perch"), "{said}");
     lab.is_on_its_own();
     let report = self::report(&output);
