@@ -66,9 +66,12 @@ def test_pyarrow_pandas_and_polars_read_the_table(sweep, tmp_path):
     assert arrow.schema.field("workload.pairs").type == pyarrow.int64()
     assert arrow.schema.field("arm").type == pyarrow.string()
     rows = arrow.to_pylist()
-    # A millisecond is too short to tell.
+    # A millisecond is too short to tell, and one score even moved in it.
     assert {row["settled"] for row in rows} == {False}
-    assert {row["why_not_settled"] for row in rows} == {"warmed up for less than 256 ms"}
+    assert {row["why_not_settled"] for row in rows} == {
+        "still changed at 2 ms",
+        "warmed up for less than 256 ms",
+    }
     stored = {key: json.loads(text) for key, text in results(tmp_path / "store").items()}
     for key, text in sweep.specs():
         spec = json.loads(text)
