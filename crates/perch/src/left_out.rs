@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The commands that this build leaves out: a small perch is built first, since it takes a third of the
-//! time of the whole one.
+//! The commands that this build leaves out: a small perch is built first, since it takes less
+//! than half of the time of the whole one.
 
 use std::ffi::OsString;
 
@@ -9,6 +9,7 @@ use crate::output::Failure;
 /// The version of a build that lacks features. The script `x` looks for the words behind the number.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (not all commands)");
 
+/// The commands that need a feature, and whether this build has it.
 const ALL: &[(&str, bool)] = &[
     ("doctor", cfg!(feature = "live")),
     ("run", cfg!(feature = "live")),

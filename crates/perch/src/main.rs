@@ -104,50 +104,50 @@ enum Command {
     /// Show the workloads and their keys
     #[command(subcommand)]
     Workload(workload::Command),
-    #[cfg(feature = "live")]
     /// Tell whether perch can run here, and what would no longer hold; changes nothing
+    #[cfg(feature = "live")]
     Doctor(doctor::Arguments),
-    #[cfg(feature = "live")]
     /// Schedule this machine by perch, until Ctrl-C (needs root)
+    #[cfg(feature = "live")]
     Run(run::Arguments),
-    #[cfg(feature = "live")]
     /// Try perch on this machine beside the kernel's own scheduler, and go back by itself (needs root)
-    Trial(trial::Arguments),
     #[cfg(feature = "live")]
+    Trial(trial::Arguments),
     /// Compile other schedulers of sched_ext for the simulator
+    #[cfg(feature = "live")]
     #[command(subcommand)]
     Scx(scx::Command),
-    #[cfg(feature = "live")]
     /// Show what a loaded scheduler is doing
-    Stats(stats::Arguments),
     #[cfg(feature = "live")]
+    Stats(stats::Arguments),
     /// Watch a loaded scheduler on a screen: rates, waits and caches, second by second
+    #[cfg(feature = "live")]
     Top(top::Arguments),
-    #[cfg(feature = "record")]
     /// Record every wake-up of this kernel, with all that it could see (needs root)
+    #[cfg(feature = "record")]
     Record(record::Arguments),
-    #[cfg(feature = "record")]
     /// Ask perch's model, or another policy, about the wake-ups of a recording
+    #[cfg(feature = "record")]
     Replay(replay::Arguments),
-    #[cfg(feature = "record")]
     /// Sum up what each mechanism would do on a recording's machine, and what is not known
-    Advise(advise::Arguments),
     #[cfg(feature = "record")]
+    Advise(advise::Arguments),
     /// Make a workload of what perf sched record or trace-cmd recorded
+    #[cfg(feature = "record")]
     Import(import::Arguments),
-    #[cfg(feature = "lab")]
     /// Run commands in guests that look like any machine
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Lab(lab::Command),
-    #[cfg(feature = "lab")]
     /// Do what perch itself starts, in a guest or as a process beside its own
+    #[cfg(feature = "lab")]
     #[command(name = agent::NAME, hide = true, subcommand)]
     Agent(agent::Command),
-    #[cfg(feature = "lab")]
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
+    #[cfg(feature = "lab")]
     Bench(bench::Arguments),
-    #[cfg(feature = "pages")]
     /// Make one file for a browser of results: charts with their tables
+    #[cfg(feature = "pages")]
     Report(report::Arguments),
     /// Print the JSON Schema of a kind of file, or name the kinds
     Schema(schema::Arguments),
