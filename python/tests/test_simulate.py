@@ -12,7 +12,6 @@ import perch
 
 from conftest import results
 
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_results_are_the_bytes_that_a_sweep_stores(sweep, tmp_path):
@@ -29,16 +28,6 @@ def test_results_are_the_bytes_that_the_program_prints(program, spec, tmp_path):
     file.write_text(json.dumps(spec))
     printed = subprocess.run([program, "simulate", file], check=True, capture_output=True).stdout
     assert perch.simulate_json(json.dumps(spec)).encode() == printed
-
-
-def test_libraries_that_compute_have_the_versions_of_the_program():
-    def versions(lock):
-        packages = tomllib.loads((ROOT / lock).read_text())["package"]
-        return {package["name"]: package["version"] for package in packages}
-
-    program, module = versions("Cargo.lock"), versions("python/Cargo.lock")
-    for name in ["distrs", "libm", "rand_core", "rand_xoshiro", "serde_json", "toml"]:
-        assert module[name] == program[name], name
 
 
 def test_simulate_returns_the_result_as_a_dict(spec):

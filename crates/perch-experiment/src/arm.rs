@@ -110,7 +110,6 @@ fn own_name(words: &str) -> &str {
     }
 }
 
-#[cfg(feature = "schedulers")]
 fn scheduler(kind: &str, rest: &str) -> Result<Outside, String> {
     match kind {
         "live" => perch_scx::live(rest).map_err(|error| error.to_string()),
@@ -118,13 +117,6 @@ fn scheduler(kind: &str, rest: &str) -> Result<Outside, String> {
             .and_then(|package| package.outside(format!("scx:{rest}")))
             .map_err(|error| error.to_string()),
     }
-}
-
-#[cfg(not(feature = "schedulers"))]
-fn scheduler(kind: &str, _: &str) -> Result<Outside, String> {
-    Err(format!(
-        "this build has no schedulers but the kernel's: use the program `perch` for {kind}:"
-    ))
 }
 
 #[cfg(test)]

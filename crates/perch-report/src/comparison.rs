@@ -169,7 +169,7 @@ fn count_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
     }
     for row in rows {
         let counts = row.per_second.iter();
-        let counts = counts.map(|count| latency::rounded(count.unwrap_or(f64::NAN), 0));
+        let counts = counts.map(|count| latency::rate(count.unwrap_or(f64::NAN)));
         grid.row([row.name.clone()].into_iter().chain(counts).collect());
     }
     grid
@@ -508,13 +508,18 @@ pub(crate) mod tests {
             row("CPUs examined", [Some(0.0), None]),
             row("changes of LLC", [Some(0.0), Some(0.0)]),
             row("bounces", [Some(0.0), Some(3.0)]),
+            row("rare", [Some(0.034), Some(0.6)]),
         ];
         for format in [Format::Table, Format::Markdown] {
             let text = comparison(&found, format);
-            let line = text.lines().find(|line| line.contains("target idle"));
-            let words: Vec<&str> = line.unwrap().split([' ', '|']).collect();
-            let words: Vec<&str> = words.into_iter().filter(|w| !w.is_empty()).collect();
-            assert_eq!(words, ["target", "idle", "1000", "-"], "{text}");
+            let line = |name: &str| -> Vec<&str> {
+                let line = text.lines().find(|line| line.contains(name)).unwrap();
+                line.split([' ', '|'])
+                    .filter(|word| !word.is_empty())
+                    .collect()
+            };
+            assert_eq!(line("target idle"), ["target", "idle", "1000", "-"]);
+            assert_eq!(line("rare"), ["rare", "0.03", "1"]);
             assert!(text.contains("bounces"), "{text}");
             for gone in ["CPUs examined", "changes of LLC"] {
                 assert!(!text.contains(gone), "{text}");

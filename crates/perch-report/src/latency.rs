@@ -63,6 +63,14 @@ pub(crate) fn rounded(value: f64, decimals: usize) -> String {
     }
 }
 
+/// Returns a rate per second, whole; one that would round to 0 keeps its first digit, so that what is rare
+/// does not look like what never happens. A dash where there is none.
+pub(crate) fn rate(value: f64) -> String {
+    let is_rare = value > 0.0 && value < 0.5;
+    let decimals = if is_rare { -value.log10().floor() } else { 0.0 };
+    rounded(value, decimals as usize)
+}
+
 /// Returns a figure; a dash where there is none.
 pub(crate) fn said(value: f64) -> String {
     if value.is_finite() {

@@ -17,7 +17,7 @@ use perch_experiment::{CellReport, Comparison, CountRow, Report, Verdict};
 
 use crate::circumstances;
 use crate::figure::{direction, figure, interval, percent};
-use crate::latency::rounded;
+use crate::latency::rate;
 use crate::moved::LineCounts;
 use crate::paste::sheet::{Row, Sheet};
 use crate::results::Results;
@@ -433,7 +433,7 @@ fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[Count
     let lines: Vec<Vec<String>> = rows
         .iter()
         .map(|(name, values)| {
-            let values = values.iter().map(|value| rounded(*value, 0));
+            let values = values.iter().map(|value| rate(*value));
             [name.clone()].into_iter().chain(values).collect()
         })
         .collect();

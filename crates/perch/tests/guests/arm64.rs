@@ -87,6 +87,7 @@ fn has(flags: &[String], flag: &str) -> bool {
 /// juno has two LLCs of one kind of CPU each, below one domain of all capacities; perch schedules
 /// there.
 #[test]
+#[ignore = "an arm64 guest and a build for it, for --long"]
 fn juno_comes_up_as_promised_and_perch_schedules_it() {
     let lab = Lab::on(&resolve("juno"), "");
     looks_as_promised(&lab);
@@ -106,6 +107,7 @@ fn juno_comes_up_as_promised_and_perch_schedules_it() {
 
 /// pixel3 has one LLC for both kinds of CPU; the policy decides there as it does natively.
 #[test]
+#[ignore = "an arm64 guest and a build for it, for --long"]
 fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
     let lab = Lab::on(&resolve("pixel3"), "");
     looks_as_promised(&lab);

@@ -11,7 +11,7 @@ use crate::guest::{Lab, SHELL};
 use crate::loaded::Perch;
 
 /// The number of looks at the threads' CPUs, at least 5 ms apart.
-const LOOKS: usize = 100;
+const LOOKS: usize = 40;
 /// The rounds of such looks, a second apart, until all threads are where they should be.
 const ROUNDS: usize = 8;
 

@@ -41,6 +41,7 @@ fn moves(slot: &Slot, kind: LineKind, distance: Distance) -> [f64; 2] {
 /// balancing, between no others. The same lines move over every distance, because the kernel does the
 /// same work; a line that is loaded from another CPU is then written, which is an upgrade.
 #[test]
+#[ignore = "modelled time counts the same lines anyway, for --long"]
 fn a_pinned_pipes_lines_move_between_its_two_cpus() {
     let _place = Place::take();
     let guest = counted();

@@ -239,8 +239,7 @@ fn two_nodes_with_clusters() {
         &[
             ("hackbench", "hackbench -g 2 -l 60"),
             ("pipe", "perf bench sched pipe -l 1000"),
-            ("messaging", "perf bench sched messaging -g 2 -l 40"),
-            ("sysbench", "sysbench threads --threads=12 --time=3 run"),
+            ("sysbench", "sysbench threads --threads=12 --time=2 run"),
             ("build", BUILD),
         ],
     );

@@ -7,7 +7,7 @@ use perch_lab::Cpus;
 use crate::guest::{deterministic_shell, resolve};
 
 /// Rounds, each with new tasks: where they are born decides much of what happens to them.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 /// Lines that a round prints: the time and 12 tasks, twice.
 const LINES: usize = 26;
 
