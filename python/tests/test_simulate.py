@@ -4,14 +4,12 @@ import re
 import subprocess
 import threading
 import tomllib
-from pathlib import Path
 
 import pytest
 
 import perch
 
 from conftest import results
-
 
 
 def test_results_are_the_bytes_that_a_sweep_stores(sweep, tmp_path):

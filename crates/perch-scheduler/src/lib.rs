@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The live scheduler: perch's policy in a running Linux kernel, by sched_ext.
 //!
-//! [`Settings`] say what is asked for; [`run`] detects the machine, lays its shape out in a BPF
+//! [`perch_plan::Settings`] say what is asked for; [`run`] detects the machine, lays its shape out in a BPF
 //! arena, loads the program and watches it until it is told to stop or the kernel lets it go. While
 //! it runs, [`stats`] are served to each client that asks. The BPF side is in `bpf/`, and
 //! `bpf/interface.h` is what the two share.

@@ -34,7 +34,7 @@ fn equal_arms(outputs: &str) -> (serde_json::Value, [String; 2]) {
     let (a, b) = (arm("a", "7.2"), arm("b", &image.display().to_string()));
     let output = Command::new(PERCH)
         .args(["lab", "compare", "-m", "kunpeng920", "--cpus", "4"])
-        .args(["--repetitions", "1", "--jobs", "1", "--settle", "2s"])
+        .args(["--repetitions", "1", "--jobs", "1", "--settle", "4s"])
         .args(["--untimed", "--format", "json"])
         .args(["--arm", &a, "--arm", &b, "--outputs"])
         .arg(&folder)
