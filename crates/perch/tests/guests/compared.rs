@@ -22,7 +22,7 @@ const KERNEL: &str = "echo Linux $(uname -r | cut -d. -f1); uname -r; \
 
 /// Compares two arms that differ in nothing but their names, and returns the result and both arms'
 /// output. One names its kernel by version, the other by the path of the same image.
-fn equal_arms(outputs: &str) -> (serde_json::Value, [String; 2]) {
+fn equal_arms(outputs: &str, settle: &str) -> (serde_json::Value, [String; 2]) {
     let _place = Place::take();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(outputs);
     let image = Kernel::find(&Store::open().unwrap(), "7.2", Arch::X86_64);
@@ -34,7 +34,7 @@ fn equal_arms(outputs: &str) -> (serde_json::Value, [String; 2]) {
     let (a, b) = (arm("a", "7.2"), arm("b", &image.display().to_string()));
     let output = Command::new(PERCH)
         .args(["lab", "compare", "-m", "kunpeng920", "--cpus", "4"])
-        .args(["--repetitions", "1", "--jobs", "1", "--settle", "4s"])
+        .args(["--repetitions", "1", "--jobs", "1", "--settle", settle])
         .args(["--untimed", "--format", "json"])
         .args(["--arm", &a, "--arm", &b, "--outputs"])
         .arg(&folder)
@@ -61,7 +61,7 @@ fn means(found: &serde_json::Value) -> [f64; 2] {
 /// command's, and its kernel is named.
 #[test]
 fn an_arm_has_its_scheduler_and_its_kernel() {
-    let (found, texts) = equal_arms("compared");
+    let (found, texts) = equal_arms("compared", "1s");
     assert!(means(&found).iter().all(|mean| *mean > 1000.0), "{found}");
     assert!(found["era"].as_str().unwrap().starts_with("7."), "{found}");
     for (arm, text) in texts.iter().enumerate() {
@@ -75,7 +75,7 @@ fn an_arm_has_its_scheduler_and_its_kernel() {
 #[test]
 #[ignore = "two guests that do not differ as long as the host is idle (docs/hardware.md), for --long"]
 fn arms_that_are_the_same_have_the_same_scores() {
-    let (found, texts) = equal_arms("compared-equal");
+    let (found, texts) = equal_arms("compared-equal", "4s");
     let means = means(&found);
     assert_eq!(means[0], means[1]);
     assert_eq!(found["scores"][0]["arms"][1]["delta_pct"], 0.0);

@@ -227,6 +227,7 @@ fn a_deterministic_guest_does_the_same_twice() {
 /// The real rt-app in a guest: its tasks are woken as often as those of the same file simulated on the
 /// same machine in the same window, within 5 %.
 #[test]
+#[ignore = "seconds of the guest's time, for --long"]
 fn rt_app_is_woken_as_often_as_simulated() {
     let _place = Place::take();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -5,6 +5,7 @@
 use perch_plan::interface::Event;
 
 use crate::guest::Lab;
+use crate::loaded::Perch;
 
 /// The number of wake-ups with an idle CPU in the target's cluster that a share needs, in all and
 /// in one round.
@@ -30,9 +31,7 @@ impl Near {
 /// Rounds of two tasks that wake each other, until `enough` of them. In each the tasks begin on
 /// CPUs 1 and 2, in different clusters of one LLC; then the second task may go to any CPU, and so
 /// may the first if `both` are free. Wake-ups of a task that may use one CPU only are not counted.
-fn rounds(lab: &Lab, modes: &str, both: bool, enough: impl Fn(&[Near]) -> bool) -> Vec<Near> {
-    lab.put("/tmp/perch.toml", "detail = true\n");
-    let perch = lab.load(&format!("--config /tmp/perch.toml --set {modes}"));
+fn rounds(lab: &Lab, perch: &Perch<'_>, both: bool, enough: impl Fn(&[Near]) -> bool) -> Vec<Near> {
     let pids = lab.text(
         "perf bench sched pipe -l 100000000 >/dev/null 2>&1 & first=$!
         until second=$(cat /proc/$first/task/$first/children) && [ -n \"$second\" ]; do :; done
@@ -55,8 +54,7 @@ fn rounds(lab: &Lab, modes: &str, both: bool, enough: impl Fn(&[Near]) -> bool) 
         });
     }
     lab.text("killall perf");
-    perch.unload();
-    println!("{modes}, both free: {both}: {rounds:?}");
+    println!("both free: {both}: {rounds:?}");
     rounds
 }
 
@@ -70,9 +68,12 @@ fn sum(rounds: &[Near]) -> Near {
 #[test]
 fn ping_pong_stays_in_a_cluster_when_asked_to() {
     let lab = Lab::boot("7.2", 8);
+    lab.put("/tmp/perch.toml", "detail = true\n");
+    let load = |modes: &str| lab.load(&format!("--config /tmp/perch.toml --set {modes}"));
+    let perch = load("cluster=perch");
     for both in [true, false] {
         let enough = |found: &[Near]| found.len() >= ROUNDS && sum(found).idle >= ENOUGH;
-        let sum = sum(&rounds(&lab, "cluster=perch", both, enough));
+        let sum = sum(&rounds(&lab, &perch, both, enough));
         assert!(sum.idle >= ENOUGH, "too few wake-ups: {sum:?}");
         let near = sum.percent();
         assert!(
@@ -80,12 +81,15 @@ fn ping_pong_stays_in_a_cluster_when_asked_to() {
             "with cluster=perch they are apart: {near:.1} %"
         );
     }
+    perch.unload();
 
     // Without the mechanism two free tasks that happen to meet in a cluster stay there. Woken from
     // CPU 1, a task that does not find its own CPU idle looks on from CPU 2, and at CPU 0 last: in
     // one per cent of all wake-ups. Where it does find CPU 0, it stays.
     let apart = |near: &Near| near.idle >= ENOUGH_OF_ROUND && near.percent() <= 20.0;
-    let off = rounds(&lab, "cluster=off", false, |found| found.iter().any(apart));
+    let perch = load("cluster=off");
+    let off = rounds(&lab, &perch, false, |found| found.iter().any(apart));
+    perch.unload();
     let apart = off.iter().any(apart);
     assert!(apart, "with cluster=off they meet as well");
 }

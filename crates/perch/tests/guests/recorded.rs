@@ -63,12 +63,12 @@ impl Drop for Recording {
     }
 }
 
-/// Records a workload and replays it.
-fn replayed(lab: &Lab, what: &str, script: &str, arguments: &[&str]) -> Value {
+/// Records a workload.
+fn recorded(lab: &Lab, what: &str, script: &str) -> Recording {
     lab.put("/tmp/workload", script);
     lab.text("perch record -o /tmp/run.perch -- sh /tmp/workload >/dev/null 2>/tmp/said");
     println!("{what}: {}", lab.text("cat /tmp/said").trim());
-    Recording::fetch(lab, "/tmp/run.perch").json(arguments)
+    Recording::fetch(lab, "/tmp/run.perch")
 }
 
 fn number(value: &Value) -> u64 {
@@ -97,10 +97,11 @@ fn erring(model: &Value) -> Vec<String> {
 
 /// Demands that the model explains [`AGREE`] per cent of the wake-ups of each of these workloads.
 /// For nearly all others the recording shows a cause: something changed meanwhile, or was not
-/// recorded.
-fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
-    for (what, script) in workloads {
-        let replay = replayed(lab, what, script, &[]);
+/// recorded. Returns the recordings.
+fn agrees(lab: &Lab, workloads: &[(&str, &str)]) -> Vec<Recording> {
+    let agreed = workloads.iter().map(|(what, script)| {
+        let recording = recorded(lab, what, script);
+        let replay = recording.json(&[]);
         let model = &replay["model"];
         let (asked, same) = (number(&model["wake_ups"]), number(&model["same"]));
         let wrong = number(&replay["causes"]["model wrong"]);
@@ -124,7 +125,9 @@ fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
             erring.is_empty(),
             "{what}: with an idle CPU to win: {erring:?}"
         );
-    }
+        recording
+    });
+    agreed.collect()
 }
 
 /// The least number of decisions of a kind that shows anything.
@@ -234,23 +237,18 @@ fn ends_badly(lab: &Lab) {
 #[test]
 fn two_nodes_with_clusters() {
     let lab = Lab::boot("7.2", 8);
-    agrees(
+    let recordings = agrees(
         &lab,
         &[
             ("hackbench", "hackbench -g 2 -l 60"),
             ("pipe", "perf bench sched pipe -l 1000"),
-            ("sysbench", "sysbench threads --threads=12 --time=2 run"),
+            ("sysbench", "sysbench threads --threads=12 --time=1 run"),
             ("build", BUILD),
         ],
     );
     // The same moments under another policy: a choice that changes is the policy's doing and not
     // the model's.
-    let replay = replayed(
-        &lab,
-        "hackbench",
-        "hackbench -g 1 -l 30",
-        &["--set", "cluster=off"],
-    );
+    let replay = recordings[0].json(&["--set", "cluster=off"]);
     let (model, change) = (&replay["model"], &replay["change"]);
     assert_eq!(model["wake_ups"], change["wake_ups"], "{replay:#}");
     let scans = ["cluster scan", "cluster core"].map(|reason| change["reasons"].get(reason));
@@ -261,12 +259,7 @@ fn two_nodes_with_clusters() {
         undecided.values().map(number).sum::<u64>() > 0,
         "{replay:#}"
     );
-    let same = replayed(
-        &lab,
-        "pipe",
-        "perf bench sched pipe -l 100",
-        &["--set", "cluster=upstream"],
-    );
+    let same = recordings[1].json(&["--set", "cluster=upstream"]);
     assert_eq!(
         same["change"]["same"], same["change"]["wake_ups"],
         "{same:#}"
@@ -343,7 +336,7 @@ fn forks_onto_busy_groups() {
     let machine = Machine::from_toml_str(text, "t12").expect("a machine");
     let lab = Lab::on(&machine, "7.2");
     let load = "stress-ng --mutex 3 --pipe 3 --fork 4 --vfork 3 --timeout 4";
-    let replay = replayed(&lab, "stress-ng", load, &[]);
+    let replay = recorded(&lab, "stress-ng", load).json(&[]);
     println!("{}", replay["model"]["unchanged"]);
     let unchanged = replay["model"]["unchanged"].as_object().expect("by reason");
     let [forks, _] = pair(&unchanged["slow path"]);

@@ -101,6 +101,7 @@ const FULL: &str = r#"
     dmesg | grep -E 'WARNING|BUG|stall' ; cat /tmp/said; cat /tmp/stats"#;
 
 #[test]
+#[ignore = "CPUs go and come anyway, for --long"]
 fn a_cpu_goes_whose_queues_are_full() {
     let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), "7.2", FULL);
     let (said, json) = text.split_once('{').unwrap_or_else(|| panic!("{text}"));
