@@ -31,7 +31,13 @@ const SOURCES: [&str; 17] = [
 ];
 
 /// The crates of others that decide figures: their versions are part of the model's.
-const NUMBERS: [&str; 4] = ["distrs", "libm", "rand_core", "rand_xoshiro"];
+const NUMBERS: [&str; 5] = [
+    "distrs",
+    "hdrhistogram",
+    "libm",
+    "rand_core",
+    "rand_xoshiro",
+];
 
 /// Sets the variable PERCH_MODEL of the crate.
 pub fn digest() {

@@ -217,7 +217,8 @@ impl CellReport {
             verdict = verdict.or(judge(figure, ci95(patched), low, high));
         }
         let mut direction = direction(published.delta_pct, changed);
-        if found.is_short {
+        let transient_ms = found.transient_ms(cell.score);
+        if found.is_short || transient_ms.is_some() {
             verdict = Verdict::Undecided;
             direction = direction.map(|_| Verdict::Undecided);
         }
@@ -244,7 +245,7 @@ impl CellReport {
             repetitions: baseline.len(),
             warmup_ms: found.effort.warmup_ms(),
             measure_ms: found.effort.measure_ms(),
-            transient_ms: found.transient_ms(cell.score),
+            transient_ms,
             verdict,
             is_short: found.is_short,
             direction,
@@ -268,10 +269,12 @@ impl CellReport {
         !self.calibration && self.direction.is_some()
     }
 
-    /// Returns true where further repetitions may decide what these did not.
+    /// Returns true where further repetitions may decide what these did not. They settle nothing.
     pub(crate) fn is_open(&self) -> bool {
         let verdicts = [Some(self.verdict), self.direction];
-        !self.calibration && verdicts.contains(&Some(Verdict::Undecided))
+        !self.calibration
+            && self.transient_ms.is_none()
+            && verdicts.contains(&Some(Verdict::Undecided))
     }
 
     /// Returns true where the cell's baseline is close to the published one.

@@ -78,6 +78,8 @@ pub struct ArmDiff {
     pub delta_pct: f64,
     /// Half the width of the change's 95 % interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
+    /// False where time alone may still change either figure.
+    pub settled: bool,
 }
 
 /// The rate of one event that differs, per simulated second.
@@ -143,6 +145,7 @@ impl Diff {
                 score: &row.name,
                 pct: arm.delta_pct,
                 ci95_pct: arm.delta_ci95_pct,
+                settled: arm.settled,
             })
         });
         rows.collect()
@@ -257,6 +260,7 @@ fn score_diff(
             new_ci95: to.ci95,
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
+            settled: old.unsettled(from).is_none() && new.unsettled(to).is_none(),
         }
     });
     ScoreDiff {

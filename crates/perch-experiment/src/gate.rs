@@ -91,6 +91,8 @@ pub struct Change<'a> {
     pub pct: f64,
     /// Half the width of its 95 % interval, in percentage points.
     pub ci95_pct: Option<f64>,
+    /// False where time alone may still change the arm's score or the first arm's.
+    pub settled: bool,
 }
 
 /// The answer of a gate.
@@ -100,7 +102,7 @@ pub enum GateOutcome {
     Passed,
     /// The whole interval lies beyond the bound.
     Failed,
-    /// The interval contains the bound, or there is no interval.
+    /// The interval contains the bound, there is no interval, or the score is not settled.
     Undecided,
 }
 
@@ -267,7 +269,10 @@ pub fn judge_gates<'a>(
         judged.extend(wanted.map(|change| Judged {
             gate,
             change: change.clone(),
-            outcome: gate.judge(change.pct, change.ci95_pct),
+            outcome: match change.settled {
+                true => gate.judge(change.pct, change.ci95_pct),
+                false => GateOutcome::Undecided,
+            },
         }));
         if judged.len() == before {
             let mut known: Vec<&str> = Vec::new();
@@ -308,12 +313,15 @@ fn is_named(pattern: &str, name: &str) -> bool {
 impl Comparison {
     /// Returns the changes of every arm but the first, score by score.
     pub fn changes(&self) -> Vec<Change<'_>> {
+        let is_settled = |arm| self.unsettled(arm).is_none();
         let rows = self.scores.iter().flat_map(|row| {
-            row.arms.iter().skip(1).map(|arm| Change {
+            let first = row.arms.first().is_none_or(is_settled);
+            row.arms.iter().skip(1).map(move |arm| Change {
                 arm: &arm.arm,
                 score: &row.name,
                 pct: arm.delta_pct,
                 ci95_pct: arm.delta_ci95_pct,
+                settled: first && is_settled(arm),
             })
         });
         rows.collect()
@@ -347,12 +355,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_not_settled_decides_nothing() {
+        let of = |settled| {
+            let change = Change {
+                arm: "a",
+                score: "p99",
+                pct: 90.0,
+                ci95_pct: Some(1.0),
+                settled,
+            };
+            judge_gates(&[gate("p99>5%")], &[change]).unwrap()[0].outcome
+        };
+        assert_eq!(
+            [true, false].map(of),
+            [GateOutcome::Failed, GateOutcome::Undecided]
+        );
+    }
+
     fn changes() -> Vec<Change<'static>> {
         let change = |arm, score| Change {
             arm,
             score,
             pct: 0.0,
             ci95_pct: Some(0.5),
+            settled: true,
         };
         vec![
             change("a", "wake-up latency"),

@@ -88,6 +88,8 @@ pub struct TrustOfMany {
     pub held_loads: usize,
     /// Their records together.
     pub held: Record,
+    /// Experiments of these machines whose simulated changes the program does not carry.
+    pub not_carried: Vec<String>,
     /// The machines whose costs are defaults, by name.
     pub default_costs: Vec<String>,
 }
@@ -120,6 +122,10 @@ impl TrustOfMany {
             loads: seen.len(),
             held_loads: seen.iter().filter(has_record).count(),
             held: Record::of(&held),
+            not_carried: (NOT_CARRIED.iter())
+                .filter(|(_, machines)| seen.iter().any(|(machine, _)| machines.contains(machine)))
+                .map(|(name, _)| name.clone())
+                .collect(),
             default_costs,
         }
     }
@@ -338,6 +344,7 @@ mod tests {
         assert_eq!((found.loads, found.held_loads), (3, 1));
         assert_eq!(found.held, Trust::of(&one, "tcp_rr").held);
         assert!(found.default_costs.is_empty());
+        assert_eq!(found.not_carried, ["rt-overload"]);
     }
 
     #[test]

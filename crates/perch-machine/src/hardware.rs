@@ -157,21 +157,11 @@ impl From<u32> for Footprint {
 }
 
 impl Hardware {
-    /// Returns whether all times are those of a machine file that gives none. Sizes, the frequency and
-    /// idle states do not count: `perch machine detect` finds them.
+    /// Returns whether the times that make distances differ are those of a machine file that gives none:
+    /// of a line's way between two CPUs, and of an interrupt's. Sizes, the frequency and idle states do not
+    /// count, because `perch machine detect` finds them, nor does a single time that somebody sets.
     pub fn has_default_costs(&self) -> bool {
-        let times = |of: &Hardware| {
-            (
-                (
-                    of.transfer_ns,
-                    of.ipi_ns,
-                    of.context_switch_ns,
-                    of.switch_out_ns,
-                ),
-                (of.llc_hit_ns, of.wake_ns, of.examine_ns, of.balance_ns),
-                (of.tick_ns, of.memory_ns),
-            )
-        };
+        let times = |of: &Hardware| (of.transfer_ns, of.ipi_ns);
         times(self) == times(&Hardware::default())
     }
 }

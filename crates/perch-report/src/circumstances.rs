@@ -110,7 +110,7 @@ mod tests {
             assert!(head.contains(words), "{head}");
         }
         let text = comparison(&found, Format::Csv);
-        assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,"));
+        assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,,"));
         let origin = Origin {
             version: "0.1.0".to_string(),
             command: "perch lab compare".to_string(),

@@ -42,7 +42,11 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     for doubt in settled::doubts(comparison) {
         let _ = writeln!(text, "{blank}{doubt}");
     }
-    for score in &comparison.scores {
+    for (index, score) in comparison.scores.iter().enumerate() {
+        // That the first is 0 is a doubt, above.
+        if index > 0 && score.arms.iter().all(|arm| arm.mean == 0.0) {
+            continue;
+        }
         let direction = direction(score.higher_is_better);
         let title = format!("{} ({}, {direction})", score.name, score.unit);
         let _ = writeln!(text, "\n{mark}{title}{blank}");
@@ -187,6 +191,7 @@ fn csv(comparison: &Comparison) -> String {
         "ci95",
         "delta_pct",
         "delta_ci95_pct",
+        "settled",
     ];
     let mut records = vec![header.map(str::to_string).to_vec()];
     if circumstances::has_several_kernels(comparison) {
@@ -209,6 +214,7 @@ fn csv(comparison: &Comparison) -> String {
                 optional(arm.ci95),
                 finite(arm.delta_pct),
                 optional(arm.delta_ci95_pct),
+                comparison.unsettled(arm).is_none().to_string(),
             ]);
         }
         for arm in &score.arms {
@@ -240,6 +246,9 @@ fn csv(comparison: &Comparison) -> String {
     }
     records.extend(latency::records(comparison));
     records.extend(contention::records(&comparison.contention));
+    for record in &mut records {
+        record.resize(header.len(), String::new());
+    }
     write_csv(&records)
 }
 
@@ -384,8 +393,8 @@ pub(crate) mod tests {
         assert_eq!(
             lines,
             [
-                "99th,throughput,MB/s,a,5284.1,,0,",
-                "99th,throughput,MB/s,b,5953,,2.5,"
+                "99th,throughput,MB/s,a,5284.1,,0,,",
+                "99th,throughput,MB/s,b,5953,,2.5,,"
             ]
         );
         assert!(!text.contains("mean"), "{text}");
@@ -527,7 +536,7 @@ pub(crate) mod tests {
         }
         let text = comparison(&found, Format::Csv);
         assert!(
-            text.contains("decisions by reason,target idle,1/s,b,,,,\n"),
+            text.contains("decisions by reason,target idle,1/s,b,,,,,\n"),
             "{text}"
         );
         let text = comparison(&found, Format::Json);

@@ -5,6 +5,7 @@ use perch_experiment::{GateOutcome, Judged};
 
 use crate::figure::percent;
 use crate::junit::{TestCase, TestOutcome};
+use crate::settled::MARK;
 
 /// Returns what a gate answers, in one line.
 pub fn gate_words(judged: &Judged) -> String {
@@ -36,6 +37,9 @@ fn reason(judged: &Judged) -> String {
             "{changed}; the whole 95 % interval lies {} {bound}",
             judged.gate.side()
         ),
+        GateOutcome::Undecided if !change.settled => {
+            format!("{changed}; {MARK}, so it decides nothing")
+        }
         GateOutcome::Undecided => {
             format!("{changed}; the 95 % interval contains {bound}, and more repetitions narrow it")
         }

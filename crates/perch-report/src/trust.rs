@@ -40,6 +40,11 @@ pub fn trust_lines(trust: &Trust, machine: &str) -> Vec<String> {
 pub fn trust_lines_of_many(trust: &TrustOfMany) -> Vec<String> {
     let (loads, held) = (trust.loads, trust.held_loads);
     let first = match held {
+        0 if !trust.not_carried.is_empty() => format!(
+            "some of these machines were held against published tables ({}), and this build does not carry \
+             the result: perch experiment run {0}",
+            trust.not_carried.join(" ")
+        ),
         0 => {
             "no published table was ever held against these machines under these loads".to_string()
         }

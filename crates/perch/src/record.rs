@@ -67,6 +67,9 @@ pub fn era_of(release: &str) -> Option<Era> {
 
 /// Carries out `perch record`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if let Some(program) = arguments.command.first() {
+        is_there(program)?;
+    }
     let kernel = Kernel::new(Path::new("/"));
     kernel.check_record()?;
     let release = kernel.version();
@@ -153,6 +156,21 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             None => format!("the command ended with {}", status.code().unwrap_or(1)),
         })),
         _ => Ok(()),
+    }
+}
+
+/// Refuses a program that cannot be found, before the kernel loads anything for it.
+fn is_there(program: &str) -> Result<(), Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = match program.contains('/') {
+        true => Path::new(program).exists(),
+        false => std::env::split_paths(&path).any(|folder| folder.join(program).exists()),
+    };
+    match found {
+        true => Ok(()),
+        false => Err(Failure::input(format!(
+            "cannot run {program}: no such program"
+        ))),
     }
 }
 

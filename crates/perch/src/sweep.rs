@@ -36,7 +36,7 @@ pub enum Command {
 /// The sweep that a command is about.
 #[derive(Args)]
 pub struct PlanArguments {
-    /// The sweep's file (docs/sweeps.md), or composition or league
+    /// The sweep's file (docs/sweeps.md), or composition, league or live
     #[arg(value_name = "SWEEP.toml")]
     sweep: String,
     /// A part alone, for example 3/64: what one task of a Slurm array does
@@ -50,7 +50,7 @@ pub struct PlanArguments {
 /// The arguments of `perch sweep run`.
 #[derive(Args)]
 pub struct RunArguments {
-    /// The sweep's file (docs/sweeps.md), or composition or league
+    /// The sweep's file (docs/sweeps.md), or composition, league or live
     #[arg(value_name = "SWEEP.toml")]
     sweep: String,
     /// The folder that keeps the results; it is created if it does not exist

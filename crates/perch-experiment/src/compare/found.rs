@@ -46,7 +46,11 @@ impl ArmFound {
     /// Adds the arm's next repetition, and the batches of its measured time.
     pub fn add(&mut self, outcome: &Outcome, batches: &[Batch]) {
         let metrics = &outcome.metrics;
-        let latency_us = metrics.latency_ns as f64 / metrics.latencies.max(1) as f64 / 1e3;
+        // Without a wake-up there is none: 0 would be the best of all.
+        let latency_us = match metrics.latencies {
+            0 => f64::NAN,
+            latencies => metrics.latency_ns as f64 / latencies as f64 / 1e3,
+        };
         let values = outcome.scores.iter().map(|score| score.value);
         let values = values.chain([latency_us, metrics.kernel_pct()]);
         let of_batch = |batch: &Batch, index: usize| {

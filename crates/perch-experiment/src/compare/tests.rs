@@ -257,6 +257,19 @@ fn repetitions_by_hand_are_obeyed() {
     assert_eq!(window.effort, None);
 }
 
+/// 0 would be the best latency of all.
+#[test]
+fn without_a_wake_up_there_is_no_latency() {
+    let mut spec = tiny(2);
+    spec.workload = "sysbench:threads=1".to_string();
+    let found = compare(&spec, &|_, _| {}).unwrap();
+    let row = found
+        .scores
+        .iter()
+        .find(|row| row.name == "wake-up latency");
+    assert!(row.unwrap().arms.iter().all(|arm| arm.mean.is_nan()));
+}
+
 /// The jobs change neither the windows nor the number of repetitions.
 #[test]
 fn what_is_settled_does_not_depend_on_the_jobs() {

@@ -13,6 +13,7 @@ use crate::figure::{direction, figure};
 use crate::paste::Origin;
 use crate::paste::mmtests;
 use crate::paste::sheet::{Row, Sheet};
+use crate::settled;
 
 /// The number of columns that a line may have: a mail client can quote such a line a few times
 /// without wrapping it.
@@ -155,6 +156,9 @@ fn sweep(sheet: &Sheet, arm: Option<usize>) -> String {
                 .ci95_pct
                 .map_or(String::new(), |half| format!("+-{half:.2}"));
             let _ = write!(line, " {half:>8}");
+            if row.unsettled {
+                let _ = write!(line, " {}", settled::MARK);
+            }
         }
         if let (true, Some(pct)) = (published, row.published_pct) {
             let _ = write!(line, "  {}", change(pct));
@@ -316,7 +320,10 @@ fn remarks(sheet: &Sheet, arm: Option<usize>) -> String {
         );
         if let Some(arm) = arm {
             let found = &row.figures[arm];
-            let remark = remark(row, found.delta_pct);
+            let remark = match row.unsettled {
+                true => settled::MARK.to_string(),
+                false => remark(row, found.delta_pct),
+            };
             let _ = write!(line, " {:>11}  {remark:<12}", figure(found.value));
             if let (1, Some(pct)) = (arm, row.published_pct) {
                 line.push_str(&self::remark(row, pct));
@@ -333,6 +340,7 @@ fn remark(row: &Row, delta_pct: f64) -> String {
         gain if !gain.is_finite() => "-".to_string(),
         gain if gain.abs() >= 1e5 => format!("{gain:+.0e}%"),
         gain if gain < 0.0 => format!("{:.1}% loss", -gain),
+        0.0 => "no change".to_string(),
         gain => format!("{gain:.1}% win"),
     }
 }

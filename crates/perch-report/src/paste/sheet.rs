@@ -67,12 +67,13 @@ impl Row {
         }
     }
 
-    /// Returns true where the change is larger than chance explains.
+    /// Returns true where the change is larger than chance explains, and time alone explains none of it.
     pub fn is_significant(&self, arm: usize) -> bool {
         let figure = &self.figures[arm];
-        figure
-            .ci95_pct
-            .is_some_and(|half| figure.delta_pct.abs() > half)
+        !self.unsettled
+            && figure
+                .ci95_pct
+                .is_some_and(|half| figure.delta_pct.abs() > half)
     }
 }
 

@@ -68,6 +68,11 @@ impl RankVerdict {
         }
     }
 
+    /// Returns whether a row with this verdict counts for an arm or against it.
+    pub fn counts(self) -> bool {
+        !matches!(self, RankVerdict::Undecided | RankVerdict::NotSettled)
+    }
+
     fn of(settled: bool, gain_pct: f64, ci95_pct: Option<f64>) -> RankVerdict {
         match ci95_pct {
             _ if !settled => RankVerdict::NotSettled,
@@ -118,7 +123,7 @@ pub struct Standing {
     pub best: usize,
     /// Rows in which it is settled.
     pub settled: usize,
-    /// The median of its gains over the rows in which it and the baseline are settled, in percent; none
+    /// The median of its gains over the rows in which it is better, worse or level, in percent; none
     /// where there is none.
     pub median_pct: Option<f64>,
     /// The one of these rows in which it gains least; an index into [`Ranking::rows`].
@@ -157,9 +162,12 @@ impl Ranking {
             let count =
                 |is: &dyn Fn(ArmGain) -> bool| rows.iter().filter(|&&row| is(of(row))).count();
             let with = |verdict| count(&|arm| arm.verdict == verdict);
-            let is_settled = |row: &usize| of(*row).verdict != RankVerdict::NotSettled;
-            let settled: Vec<usize> = rows.iter().copied().filter(is_settled).collect();
-            let gains: Vec<f64> = settled.iter().map(|&row| of(row).gain_pct).collect();
+            let counted: Vec<usize> = rows
+                .iter()
+                .copied()
+                .filter(|&row| of(row).verdict.counts())
+                .collect();
+            let gains: Vec<f64> = counted.iter().map(|&row| of(row).gain_pct).collect();
             let least = |&a: &usize, &b: &usize| of(a).gain_pct.total_cmp(&of(b).gain_pct);
             Standing {
                 arm: arm.clone(),
@@ -171,7 +179,7 @@ impl Ranking {
                 best: count(&|arm| arm.is_best),
                 settled: count(&|arm| arm.settled),
                 median_pct: (!gains.is_empty()).then(|| Statistic::Percentile(50.0).of(&gains)),
-                least: settled.into_iter().min_by(least),
+                least: counted.into_iter().min_by(least),
             }
         };
         arms.map(standing).collect()
@@ -276,7 +284,8 @@ fn rank_row(
             (whole && !same.values.is_empty()).then_some(same)
         })
         .collect();
-    let scores = scores?;
+    // Where all are 0, nothing came to an end.
+    let scores = scores.filter(|scores| scores.iter().any(|score| mean(&score.values) != 0.0))?;
     let sign = if score.higher_is_better { 1.0 } else { -1.0 };
     let gain = |from: &ScoreFound, to: &ScoreFound| {
         // Repetitions of the same number share a seed.
@@ -427,6 +436,29 @@ mod tests {
             (standing.median_pct.map(f64::round), standing.least),
             (Some(10.0), Some(2))
         );
+    }
+
+    #[test]
+    fn undecided_rows_are_in_no_median_and_are_no_worst_row() {
+        let many = ranking(&[
+            (true, [&[1.0, 1.0], &[1.1, 1.1], &[1.0, 1.0]]),
+            (true, [&[1.0, 1.0], &[0.1, 1.1], &[1.0, 1.0]]),
+        ]);
+        let standing = &many.standings(|_| true)[1];
+        assert_eq!(
+            (
+                standing.undecided,
+                standing.median_pct.map(f64::round),
+                standing.least
+            ),
+            (1, Some(10.0), Some(0))
+        );
+    }
+
+    #[test]
+    fn what_is_0_in_all_arms_is_no_row() {
+        let rows = ranking(&[(true, [&[0.0, 0.0]; 3])]).rows;
+        assert_eq!(rows, []);
     }
 
     #[test]

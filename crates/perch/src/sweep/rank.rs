@@ -129,8 +129,8 @@ fn foot(ranking: &Ranking) -> String {
     format!(
         "better, worse: by more than 2 % and the 95 % interval over paired seeds; level: neither, by \
          the same; undecided: the\ninterval leaves that open; not settled: time alone may \
-         still change the score. The last two count for\nnobody, and the last is in no median and no \
-         share of \"best\". {unsettled} of {rows} rows have an arm that is not settled.\n"
+         still change the score. The last two count for\nnobody: they are in no median \
+         and are no worst row, and what is not settled is in no share of \"best\". {unsettled} of {rows} rows have an arm that is not settled.\n"
     )
 }
 

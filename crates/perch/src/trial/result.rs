@@ -122,6 +122,7 @@ fn change(measure: &str) -> Change<'_> {
         score: measure,
         pct: f64::NAN,
         ci95_pct: None,
+        settled: true,
     }
 }
 
