@@ -110,6 +110,9 @@ impl Tool {
         let known = KNOWN.iter().find(|known| known.name == name);
         match own(name, known, arch) {
             _ if is_applet => Ok(()),
+            Some(path) if !path.exists() => Err(Error::Input(format!(
+                "there is no program {name}: expected a path or a name on PATH"
+            ))),
             Some(path) => assemble(&path, arch, &elf::host_folders(arch)).map(drop),
             None if known.is_some() => Ok(()),
             None => Err(unknown(name, arch)),

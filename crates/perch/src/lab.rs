@@ -86,7 +86,7 @@ pub struct RunArguments {
     /// amd64]
     #[arg(long, value_name = "amd64|arm64", value_parser = Arch::from_str)]
     arch: Option<Arch>,
-    /// The kernel: a version such as 7.2, or a file [default: the newest that was tried]
+    /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
     #[arg(
         long,
         value_name = "VERSION|FILE",

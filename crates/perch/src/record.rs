@@ -169,7 +169,7 @@ fn is_there(program: &str) -> Result<(), Failure> {
     match found {
         true => Ok(()),
         false => Err(Failure::input(format!(
-            "cannot run {program}: no such program"
+            "cannot run {program}: no such program here (perch lab run --with {program} brings it into a guest)"
         ))),
     }
 }

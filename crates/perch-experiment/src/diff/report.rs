@@ -106,7 +106,7 @@ impl ReportsDiff {
                 score: &cell.name,
                 pct: arm.delta_pct,
                 ci95_pct: arm.delta_ci95_pct,
-                settled: arm.settled,
+                settled: true,
             })
         });
         changes.collect()
@@ -240,7 +240,6 @@ fn cell_diff((old, was): (&Report, &CellReport), (new, cell): (&Report, &CellRep
             new_ci95: new_sample.ci95,
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
-            settled: [was, cell].iter().all(|of| of.transient_ms.is_none()),
         })
     });
     CellDiff {

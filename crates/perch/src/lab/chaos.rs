@@ -25,7 +25,7 @@ pub struct Arguments {
     /// The machine that the guests show, by name or TOML file
     #[arg(long, short, value_name = "MACHINE", default_value = "kunpeng920")]
     machine: String,
-    /// The kernel: a version such as 7.2, or a file [default: the newest that was tried]
+    /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
     #[arg(
         long,
         value_name = "VERSION|FILE",

@@ -2,7 +2,7 @@
 //! `perch sweep rank`: the arms of a sweep against each other.
 
 use clap::Args;
-use perch_experiment::TrustOfMany;
+use perch_experiment::{MODEL, TrustOfMany};
 use perch_report::{Align, Format, Grid, figure, percent, trust_lines_of_many, write_csv};
 use perch_sweep::{ArmGain, Point, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
 use schemars::{JsonSchema, Schema};
@@ -50,6 +50,7 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
     match arguments.format {
         Format::Json => {
             let ranked = Ranked {
+                model: MODEL,
                 trust: trust(&sweep)?,
                 ranking,
             };
@@ -72,7 +73,10 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
             });
             let tables = written.collect::<Vec<_>>().join("\n");
             let lines = trust_lines_of_many(&trust(&sweep)?).join("\n");
-            emit(&format!("{tables}\n{}\n{lines}\n", foot(&ranking)))?;
+            emit(&format!(
+                "{tables}\n{}\n{lines}\nmodel {MODEL}\n",
+                foot(&ranking)
+            ))?;
         }
     }
     all_ran(failed)
@@ -107,6 +111,8 @@ pub fn ranked_schema() -> Schema {
 struct Ranked {
     #[serde(flatten)]
     ranking: Ranking,
+    /// The digest of the model that made the figures.
+    model: &'static str,
     /// How far the figures may be trusted.
     trust: TrustOfMany,
 }

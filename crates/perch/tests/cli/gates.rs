@@ -11,21 +11,22 @@ use perch_report::Results;
 use crate::refusals::{directory, file, refused};
 use crate::support::perch;
 
-/// A comparison of two arms that differ by much, in a moment.
+/// A comparison of two arms that differ by much and are settled: the balancer has tried to move every task of
+/// the LLC in 512 ms.
 const COMPARE: [&str; 17] = [
     "compare",
     "-m",
     "kunpeng920",
     "-w",
-    "tcp_rr:n=4,where=node0",
+    "tcp_rr:n=1,where=cpu0-7",
     "--arm",
     "stock:cluster=off",
     "--arm",
     "near:cluster=perch",
     "--warmup",
-    "20ms",
+    "512ms",
     "--measure",
-    "20ms",
+    "512ms",
     "--repetitions",
     "3",
     "--jobs",
@@ -327,7 +328,7 @@ fn examples_for_ci_run() {
         let script = format!(
             "perch() {{
                case $1 in
-                 compare) \"$PERCH\" \"$@\" --warmup 20ms --measure 20ms --repetitions 3 ;;
+                 compare) \"$PERCH\" \"${{@/n=4,where=node0/n=1,where=cpu0-7}}\" --warmup 512ms --measure 512ms --repetitions 3 ;;
                  *) \"$PERCH\" \"$@\" ;;
                esac
              }}

@@ -68,7 +68,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// The kernel of arms that name none of their own: a version such as 7.2, or a file [default: the
-    /// newest that was tried]
+    /// newest 7.2 at hand]
     #[arg(
         long,
         value_name = "VERSION|FILE",
