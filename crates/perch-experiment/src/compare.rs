@@ -53,6 +53,14 @@ pub struct ScoreRow {
     pub arms: Vec<ArmScore>,
 }
 
+impl ScoreRow {
+    /// Returns true if something happened in any arm that the score is made of.
+    pub fn occurred(&self) -> bool {
+        let mut means = self.arms.iter().map(|arm| arm.mean);
+        means.any(|mean| mean.is_finite() && mean != 0.0)
+    }
+}
+
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {

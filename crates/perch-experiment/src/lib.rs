@@ -59,6 +59,7 @@ pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;
 pub use gate::{Change, Gate, GateError, GateOutcome, Judged, check_gates, judge_gates};
+pub use json::nulls_are_nan;
 pub use judge::{Tolerance, Verdict};
 pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{

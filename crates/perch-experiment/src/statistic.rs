@@ -57,6 +57,9 @@ impl Statistic {
             "{self} of {} iterations",
             iterations.len()
         );
+        if iterations.iter().any(|value| value.is_nan()) {
+            return f64::NAN;
+        }
         match self {
             Statistic::Mean => mean(iterations),
             Statistic::Std => deviation(iterations),

@@ -70,10 +70,7 @@ impl Trust {
             load: load.to_string(),
             held: Record::of(&same),
             other_loads: Record::of(&other),
-            not_carried: (NOT_CARRIED.iter())
-                .filter(|(_, machines)| machines.contains(machine))
-                .map(|(name, _)| name.clone())
-                .collect(),
+            not_carried: not_carried(&[machine]),
             default_costs: machine.hardware.has_default_costs(),
         }
     }
@@ -122,13 +119,17 @@ impl TrustOfMany {
             loads: seen.len(),
             held_loads: seen.iter().filter(has_record).count(),
             held: Record::of(&held),
-            not_carried: (NOT_CARRIED.iter())
-                .filter(|(_, machines)| seen.iter().any(|(machine, _)| machines.contains(machine)))
-                .map(|(name, _)| name.clone())
-                .collect(),
+            not_carried: not_carried(&seen.iter().map(|(machine, _)| *machine).collect::<Vec<_>>()),
             default_costs,
         }
     }
+}
+
+/// The experiments of any of these machines whose simulated changes the program does not carry.
+fn not_carried(of: &[&Machine]) -> Vec<String> {
+    let has = |machines: &[Machine]| of.iter().any(|machine| machines.contains(machine));
+    let others = NOT_CARRIED.iter().filter(|(_, machines)| has(machines));
+    others.map(|(name, _)| name.clone()).collect()
 }
 
 /// The kind of a workload.

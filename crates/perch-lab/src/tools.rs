@@ -110,9 +110,6 @@ impl Tool {
         let known = KNOWN.iter().find(|known| known.name == name);
         match own(name, known, arch) {
             _ if is_applet => Ok(()),
-            Some(path) if !path.exists() => Err(Error::Input(format!(
-                "there is no program {name}: expected a path or a name on PATH"
-            ))),
             Some(path) => assemble(&path, arch, &elf::host_folders(arch)).map(drop),
             None if known.is_some() => Ok(()),
             None => Err(unknown(name, arch)),
@@ -191,7 +188,7 @@ impl Known {
 /// The program of this host that `name` means in a guest of `arch`, if there is one.
 fn own(name: &str, known: Option<&Known>, arch: Arch) -> Option<PathBuf> {
     if name.contains('/') {
-        Some(PathBuf::from(name))
+        Some(PathBuf::from(name)).filter(|path| path.exists())
     } else if Arch::host() == Some(arch) {
         installed(name, known)
     } else {
@@ -200,6 +197,11 @@ fn own(name: &str, known: Option<&Known>, arch: Arch) -> Option<PathBuf> {
 }
 
 fn unknown(name: &str, arch: Arch) -> Error {
+    if name.contains('/') {
+        return Error::Input(format!(
+            "there is no program {name}: expected a path or a name on PATH"
+        ));
+    }
     Error::Input(format!(
         "there is no `{name}` on PATH for {arch}, and perch has no package for it (it has them for {}); \
          install it, or give its path",

@@ -44,7 +44,7 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     }
     for (index, score) in comparison.scores.iter().enumerate() {
         // That the first is 0 is a doubt, above.
-        if index > 0 && score.arms.iter().all(|arm| arm.mean == 0.0) {
+        if index > 0 && !score.occurred() {
             continue;
         }
         let direction = direction(score.higher_is_better);
@@ -210,7 +210,7 @@ fn csv(comparison: &Comparison) -> String {
                 score.name.clone(),
                 score.unit.clone(),
                 arm.arm.clone(),
-                arm.mean.to_string(),
+                finite(arm.mean),
                 optional(arm.ci95),
                 finite(arm.delta_pct),
                 optional(arm.delta_ci95_pct),
@@ -225,7 +225,7 @@ fn csv(comparison: &Comparison) -> String {
                     score.name.clone(),
                     score.unit.clone(),
                     arm.arm.clone(),
-                    found.value.to_string(),
+                    finite(found.value),
                     String::new(),
                     finite(found.delta_pct),
                     optional(found.delta_ci95_pct),
@@ -543,6 +543,35 @@ pub(crate) mod tests {
         let json: Comparison = serde_json::from_str(&text).unwrap();
         assert_eq!(json.decisions, found.decisions);
         assert!(text.contains("null"), "{text}");
+    }
+
+    #[test]
+    fn score_that_nothing_happened_for_is_read_again_and_is_no_table() {
+        let mut found = given();
+        let mut row = found.scores[0].clone();
+        row.name = "wake-up latency".to_string();
+        for arm in &mut row.arms {
+            (arm.mean, arm.delta_pct) = (f64::NAN, f64::NAN);
+            (arm.ci95, arm.delta_ci95_pct) = (Some(f64::NAN), Some(f64::NAN));
+            arm.iterations = vec![f64::NAN; 2];
+        }
+        found.scores.push(row);
+        for format in [Format::Table, Format::Markdown, Format::Csv] {
+            assert!(!comparison(&found, format).contains("NaN"));
+        }
+        let table = comparison(&found, Format::Table);
+        assert!(!table.contains("wake-up latency (MB/s"), "{table}");
+        let text = comparison(&found, Format::Json);
+        let read: Comparison = serde_json::from_str(&text).unwrap();
+        let arm = &read.scores[1].arms[0];
+        assert!(arm.mean.is_nan() && arm.iterations[0].is_nan());
+        // One arm with a figure makes a row, in which the other has a dash.
+        found.scores[1].arms[0].mean = 4.0;
+        let table = comparison(&found, Format::Table);
+        assert!(
+            table.contains("wake-up latency (MB/s") && !table.contains("NaN"),
+            "{table}"
+        );
     }
 
     #[test]

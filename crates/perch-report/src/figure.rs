@@ -10,8 +10,12 @@ pub fn direction(higher_is_better: bool) -> &'static str {
     }
 }
 
-/// Returns `value` with about four significant digits, and none after the point from 10 000 on.
+/// Returns `value` with about four significant digits, and none after the point from 10 000 on; a dash
+/// where there is none.
 pub fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_string();
+    }
     let size = value.abs();
     let decimals = match size {
         _ if size >= 10_000.0 => 0,
@@ -35,6 +39,7 @@ pub fn percent(value: f64) -> String {
 /// Returns half the width of a confidence interval, in percentage points; an empty text where there
 /// is none.
 pub(crate) fn interval(half_width: Option<f64>) -> String {
+    let half_width = half_width.filter(|half| half.is_finite());
     half_width.map_or(String::new(), |half| format!("{half:.2}"))
 }
 
@@ -51,6 +56,7 @@ mod tests {
             shown,
             ["0.00", "0.123", "9.876", "325.97", "5259.2", "82202"]
         );
+        assert_eq!([f64::NAN, f64::INFINITY].map(figure), ["-", "-"]);
     }
 
     #[test]

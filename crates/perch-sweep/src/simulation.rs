@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use perch_experiment::{
     Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Unsettled, Window,
+    nulls_are_nan,
 };
 use perch_machine::Machine;
 use perch_policy::{Era, Topology};
@@ -16,7 +17,7 @@ use perch_sim::RootDomain;
 use perch_workload::{Budget, OF_FILES};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::SweepError;
@@ -217,7 +218,7 @@ pub struct ScoreFound {
     pub higher_is_better: bool,
     /// The values, one a repetition. Repetitions of the same number share a seed in all modes. A
     /// score that nothing was counted for is NaN, and null in JSON.
-    #[serde(deserialize_with = "null_is_nan")]
+    #[serde(deserialize_with = "nulls_are_nan")]
     #[schemars(with = "Vec<Option<f64>>")]
     pub values: Vec<f64>,
     /// False where time alone may still change the score: it did while it was measured, or the
@@ -242,14 +243,6 @@ pub struct Found {
     /// Events per simulated second, mean over the repetitions, by what they are and by name; those
     /// that never occurred are left out.
     pub counts: BTreeMap<String, BTreeMap<String, f64>>,
-}
-
-fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
-    let values = Vec::<Option<f64>>::deserialize(from)?;
-    Ok(values
-        .into_iter()
-        .map(|value| value.unwrap_or(f64::NAN))
-        .collect())
 }
 
 impl Simulation {

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::json::null_is_nan;
+use crate::json::{null_is_nan, nulls_are_nan};
 use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean, spread};
 
@@ -13,7 +13,10 @@ use crate::stats::{Delta, ci95, delta, mean, spread};
 pub struct ArmScore {
     /// The arm's name.
     pub arm: String,
-    /// The mean over the repetitions, in the score's unit.
+    /// The mean over the repetitions, in the score's unit; null in JSON where nothing happened that it
+    /// could be made of.
+    #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// Half the width of the mean's 95 % confidence interval, in the score's unit; null for fewer
     /// than two repetitions.
@@ -43,7 +46,12 @@ pub struct ArmScore {
     pub statistics: Vec<StatisticScore>,
     /// The score's value in each repetition, in the score's unit, where the caller asked for
     /// statistics; repetitions of the same number share a seed in all arms.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "nulls_are_nan"
+    )]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub iterations: Vec<f64>,
 }
 
@@ -52,7 +60,9 @@ pub struct ArmScore {
 pub struct StatisticScore {
     /// The statistic's name.
     pub statistic: String,
-    /// The value, in the score's unit.
+    /// The value, in the score's unit; null in JSON where an iteration has none.
+    #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub value: f64,
     /// The change from the first arm, in percent of the first arm's value; null in JSON where that
     /// value is 0.

@@ -268,6 +268,7 @@ fn without_a_wake_up_there_is_no_latency() {
         .iter()
         .find(|row| row.name == "wake-up latency");
     assert!(row.unwrap().arms.iter().all(|arm| arm.mean.is_nan()));
+    assert!(!row.unwrap().occurred());
 }
 
 /// The jobs change neither the windows nor the number of repetitions.
