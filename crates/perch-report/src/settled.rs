@@ -57,15 +57,15 @@ pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
     }
     doubts.extend(match Unsettled::of(Some(window), None) {
         Some(Unsettled::Early(balance_ms)) => Some(format!(
-            "{MARK}: a warm-up of {} is shorter than the {} that may pass until the balancer has tried \
-             to move every task{}",
+            "{MARK}: a warm-up of {} is shorter than the {} that the balancer may need to spread the \
+             tasks{}",
             time(window.warmup_ms),
             time(balance_ms),
             more(window)
         )),
         Some(Unsettled::Short(balance_ms)) => Some(format!(
-            "{MARK}: what was measured, {}, is shorter than the {} that may pass until the balancer has \
-             tried to move every task: a slower change does not show{}",
+            "{MARK}: what was measured, {}, is shorter than the {} that the balancer may need to spread \
+             the tasks: a slower change does not show{}",
             time(window.measure_ms),
             time(balance_ms),
             match window.effort {

@@ -67,8 +67,9 @@ pub struct Window {
     pub warmup_ms: f64,
     /// Simulated time that was counted, in milliseconds.
     pub measure_ms: f64,
-    /// The longest time that may pass until the balancer has tried to move any task, in
-    /// milliseconds: what a busy CPU takes between two passes over the CPUs that the task may use.
+    /// The longest time that the balancer may need to spread the tasks, in milliseconds: what a
+    /// busy CPU takes between two passes over the CPUs that a task may use, and at least a second,
+    /// because one pass moves few tasks.
     pub balance_ms: f64,
     /// The effort that the times were chosen within; none where they were given by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]

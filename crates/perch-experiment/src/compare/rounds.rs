@@ -21,6 +21,9 @@ const SHORTEST_NS: u64 = 250_000_000;
 /// transient shows or not: rare moves of the balancer show in long windows only, and more repetitions
 /// do not replace them.
 const LONG_NS: u64 = 8_000_000_000;
+/// The shortest time, where tasks can move, after which a score counts as settled: one pass of the
+/// balancer moves few tasks, and the loads that it decides by need a third of a second to grow.
+const SPREAD_NS: u64 = 1_000_000_000;
 /// The most repetitions that a wide interval makes of those that a comparison begins with.
 const MOST_REPETITIONS: u32 = 40;
 /// A change is narrow enough if half of its interval's width is not greater than this, percentage
@@ -99,11 +102,20 @@ impl Found {
     }
 }
 
+/// Returns the longest time that the balancer may need to spread the tasks of a workload, in
+/// nanoseconds; 0 where none may move.
+fn spreading_ns(spec: &CompareSpec, workload: &Workload) -> u64 {
+    match balancing_ns(spec.era, &spec.topology, workload) {
+        0 => 0,
+        balance_ns => balance_ns.max(SPREAD_NS),
+    }
+}
+
 /// Runs the simulations of a comparison.
 pub(super) struct Rounds<'a> {
     spec: &'a CompareSpec,
     is_timed: bool,
-    /// The longest time that may pass until the balancer has tried to move any task.
+    /// The longest time that the balancer may need to spread the tasks.
     balance_ns: u64,
     jobs: usize,
     progress: Progress<'a>,
@@ -122,7 +134,7 @@ impl<'a> Rounds<'a> {
     ) -> Rounds<'a> {
         Rounds {
             spec,
-            balance_ns: balancing_ns(spec.era, &spec.topology, workload),
+            balance_ns: spreading_ns(spec, workload),
             is_timed: workload.is_timed(),
             jobs,
             progress,

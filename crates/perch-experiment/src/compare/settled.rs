@@ -16,11 +16,11 @@ pub enum Unsettled {
     /// The score changed with time while it was measured, until so many milliseconds after the
     /// beginning; at half of the measured time it may have gone on.
     Moves(f64),
-    /// The warm-up ended before the balancer needs to have tried to move every task, which takes so
-    /// many milliseconds: a score can stand still for as long, and move then.
+    /// The warm-up ended before the balancer needs to have spread the tasks, which takes so many
+    /// milliseconds: a score can stand still for as long, and move then.
     Early(f64),
-    /// The measured time is shorter than so many milliseconds, in which the balancer tries to move
-    /// every task. Whatever is slower than the window looks steady in it.
+    /// The measured time is shorter than so many milliseconds, in which the balancer spreads the
+    /// tasks. Whatever is slower than the window looks steady in it.
     ///
     /// A warm-up alone is not enough, because one pass moves few tasks. On a Juno, whose period is
     /// 96 ms, Linux takes a second to spread six threads of sysbench over six CPUs. Measured for 24 ms

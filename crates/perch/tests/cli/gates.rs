@@ -11,8 +11,8 @@ use perch_report::Results;
 use crate::refusals::{directory, file, refused};
 use crate::support::perch;
 
-/// A comparison of two arms that differ by much and are settled: the balancer has tried to move every task of
-/// the LLC in 512 ms.
+/// A comparison of two arms that differ by much and are settled: the balancer needs no more than a second to
+/// spread tasks over the LLC.
 const COMPARE: [&str; 17] = [
     "compare",
     "-m",
@@ -24,9 +24,9 @@ const COMPARE: [&str; 17] = [
     "--arm",
     "near:cluster=perch",
     "--warmup",
-    "512ms",
+    "1s",
     "--measure",
-    "512ms",
+    "1s",
     "--repetitions",
     "3",
     "--jobs",
@@ -328,7 +328,7 @@ fn examples_for_ci_run() {
         let script = format!(
             "perch() {{
                case $1 in
-                 compare) \"$PERCH\" \"${{@/n=4,where=node0/n=1,where=cpu0-7}}\" --warmup 512ms --measure 512ms --repetitions 3 ;;
+                 compare) \"$PERCH\" \"${{@/n=4,where=node0/n=1,where=cpu0-7}}\" --warmup 1s --measure 1s --repetitions 3 ;;
                  *) \"$PERCH\" \"$@\" ;;
                esac
              }}
