@@ -118,6 +118,9 @@ pub struct Hardware {
     pub examine_ns: u32,
     /// The time of a pass of the balancer, without the CPUs that it looks at.
     pub balance_ns: u32,
+    /// The number of lines of each busy CPU's run queue that a pass of the balancer waits for: what
+    /// the CPU has written since, and the pass reads (`nr_running`, the averages, `curr`).
+    pub balance_lines: u32,
     /// The time that a tick takes from the CPU that it interrupts. With 0 a tick takes no time, and
     /// no work of the kernel on its own account takes any, as in tables that were fitted without
     /// these times.
@@ -184,7 +187,8 @@ impl Default for Hardware {
             llc_hit_ns: 20,
             wake_ns: 500,
             examine_ns: 15,
-            balance_ns: 1500,
+            balance_ns: 2000,
+            balance_lines: 3,
             tick_ns: 0,
             memory_ns: (90, 150),
             idle_states: vec![IdleState {

@@ -101,6 +101,13 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             0..=MAX_NS,
             source,
         )?,
+        balance_lines: number(
+            "balance_lines",
+            &raw.balance_lines,
+            base.balance_lines,
+            0..=1000,
+            source,
+        )?,
         tick_ns: number("tick_ns", &raw.tick_ns, base.tick_ns, 0..=MAX_NS, source)?,
         memory_ns: memory,
         idle_states,

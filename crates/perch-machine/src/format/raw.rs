@@ -97,6 +97,7 @@ pub(super) struct RawHardware {
     pub wake_ns: Option<Spanned<u32>>,
     pub examine_ns: Option<Spanned<u32>>,
     pub balance_ns: Option<Spanned<u32>>,
+    pub balance_lines: Option<Spanned<u32>>,
     pub tick_ns: Option<Spanned<u32>>,
     pub memory_ns: Option<Spanned<RawMemory>>,
     pub smt_throughput_1024: Option<Spanned<u32>>,

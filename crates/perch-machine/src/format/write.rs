@@ -64,6 +64,7 @@ fn hardware(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "wake_ns = {}", hardware.wake_ns);
     let _ = writeln!(out, "examine_ns = {}", hardware.examine_ns);
     let _ = writeln!(out, "balance_ns = {}", hardware.balance_ns);
+    let _ = writeln!(out, "balance_lines = {}", hardware.balance_lines);
     let _ = writeln!(out, "tick_ns = {}", hardware.tick_ns);
     let (local, remote) = hardware.memory_ns;
     let _ = writeln!(out, "memory_ns = {{ local = {local}, remote = {remote} }}");

@@ -7,6 +7,7 @@ use super::cpu_load::Weights;
 use super::least_interval_ns;
 use super::lot::Lot;
 use crate::era::BalanceRules;
+use crate::hardware::Costs;
 
 /// The balancing state of one domain of one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,9 @@ pub struct DomainState {
     pub(super) is_core: bool,
     /// The number of CPUs.
     pub(super) weight: u32,
+    /// The time that a pass takes where every CPU is busy, without what it takes where none is, in
+    /// nanoseconds: the lines of their run queues come from there.
+    pub(super) lines_ns: u64,
     /// The shortest time between two periodic passes, in nanoseconds.
     pub(super) least_ns: u64,
     /// The number of passes in a row that moved nothing though there was an imbalance.
@@ -58,6 +62,7 @@ impl CpuBalance {
     pub fn new(
         topology: &Topology,
         rules: &BalanceRules,
+        costs: &Costs,
         cpu: usize,
         next_balance_ns: u64,
     ) -> CpuBalance {
@@ -73,6 +78,7 @@ impl CpuBalance {
                 is_numa,
                 is_core: view.level() == Level::Smt,
                 weight,
+                lines_ns: costs.balance_lines_ns(cpu, view.span()),
                 least_ns: least_interval_ns(rules, weight, is_numa),
                 failed: 0,
                 interval_ns: u64::from(weight) * 1_000_000,

@@ -144,10 +144,14 @@ impl Sched<'_> {
         }
     }
 
-    /// Returns the time that a pass over a domain takes, in nanoseconds.
+    /// Returns the time that a pass over a domain takes, in nanoseconds: more with each busy CPU.
     fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
-        self.costs
-            .balance_ns(self.balance.cpus[cpu].domains[i].weight)
+        let state = &self.balance.cpus[cpu].domains[i];
+        let span = self.host.topology().domain(state.domain).span();
+        let idle = &self.host.idle_words()[span.first_word()..];
+        let busy = span.words().iter().zip(idle).map(|(s, i)| (s & !i).count_ones());
+        let busy = u64::from(busy.sum::<u32>());
+        self.costs.balance_ns(state.weight) + state.lines_ns * busy / u64::from(state.weight)
     }
 
     /// Notes that a domain is balanced: the next pass may come later.
@@ -265,6 +269,8 @@ impl Sched<'_> {
         if !self.is_overloaded() || avg_idle < least {
             return false;
         }
+        // The last task has just left: the passes must not count it.
+        self.publish(cpu);
         let mut spent = 0;
         let mut pulled = false;
         for i in 0..self.balance.cpus[cpu].domains.len() {

@@ -8,6 +8,7 @@ use super::domain::CpuBalance;
 use super::sums::Groups;
 use super::words::put;
 use crate::era::BalanceRules;
+use crate::hardware::Costs;
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
 /// the crowded CPUs, and the times of the passes for idle CPUs.
@@ -80,9 +81,14 @@ impl Pinned {
 
 impl BalanceState {
     /// Returns the state of a machine on which nothing runs.
-    pub fn new(topology: &Topology, rules: &BalanceRules, mut random: Random) -> BalanceState {
+    pub fn new(
+        topology: &Topology,
+        rules: &BalanceRules,
+        costs: &Costs,
+        mut random: Random,
+    ) -> BalanceState {
         let cpus = topology.nr_cpus();
-        let state = |cpu| CpuBalance::new(topology, rules, cpu, random.below(64_000_000));
+        let state = |cpu| CpuBalance::new(topology, rules, costs, cpu, random.below(64_000_000));
         BalanceState {
             rules: *rules,
             cpus: (0..cpus).map(state).collect(),

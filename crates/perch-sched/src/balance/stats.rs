@@ -20,8 +20,7 @@ impl Sched<'_> {
     }
 
     /// Examines every group of a domain, and returns the imbalance, if there is one. A periodic
-    /// pass also writes the LLC's scan budget and the statistics of the LLCs, and at the top of the
-    /// machine the flag that some CPU is overloaded, which no other code clears.
+    /// pass also writes the LLC's scan budget and the statistics of the LLCs.
     pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         self.update_capacity(cpu, i, idle);
         let state = &self.balance.cpus[cpu].domains[i];
@@ -43,13 +42,8 @@ impl Sched<'_> {
             self.update_scan_budget(cpu, number, util);
             self.note_llcs(number);
         }
-        // Among equal CPUs, a newidle pass only gets here if some CPU is crowded: the flag stays
-        // set.
-        if (idle != Idle::Newly || unequal) && i + 1 == self.balance.cpus[cpu].domains.len() {
-            let overload = self.balance.crowded.iter().any(|&w| w != 0)
-                || unequal && self.any_misfit(number, local);
-            self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
-        }
+        let misfit = unequal && self.any_misfit(number, local);
+        self.note_overload(cpu, i, misfit);
         if self.balance.rules.by_weight {
             return self.find_by_weight(cpu, i, idle);
         }
@@ -100,6 +94,15 @@ impl Sched<'_> {
             migrate,
             amount,
         })
+    }
+
+    /// Writes the flag that some CPU is overloaded, after a pass over the topmost domain: some CPU has
+    /// a task that waits, or there is a `misfit`. No other code clears it.
+    pub(super) fn note_overload(&mut self, cpu: usize, i: usize, misfit: bool) {
+        if i + 1 == self.balance.cpus[cpu].domains.len() {
+            let overload = misfit || self.balance.crowded.iter().any(|&w| w != 0);
+            self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
+        }
     }
 
     /// Writes nr_idle_scan: how far a wake-up may search this LLC, or 7.2's capacity scan this

@@ -165,7 +165,7 @@ impl Sched<'_> {
             && !self.searches_for_task(cpu);
         let says = self.host.is_idle(cpu);
         hold!(
-            says == free,
+            says == free || says && self.is_claimed(cpu),
             "idle bit {says}: current {:?}, {nr} queued, {} to come",
             current,
             inbox.tasks().len()

@@ -6,7 +6,7 @@ use perch_policy::{GroupId, Host, TaskState};
 
 use super::contended::Contended;
 use super::cpu::new_cpu;
-use super::leaving::Leaving;
+use super::later::Later;
 use super::watch::Watch;
 use super::{Sched, kind};
 use crate::balance::BalanceState;
@@ -73,6 +73,7 @@ impl<'a> Sched<'a> {
             key: 0,
             tag: 0,
         });
+        let balance = BalanceState::new(topology, &rules.balance, &costs, random);
         Sched {
             rq,
             rules,
@@ -82,7 +83,7 @@ impl<'a> Sched<'a> {
             lines: Contended::new(lines),
             acting: 0,
             cpus: (0..n).map(|cpu| new_cpu(topology, &costs, cpu)).collect(),
-            leaving: Leaving::default(),
+            later: Later::default(),
             caches: cache::CacheBooks::new(&policy, topology, &costs),
             costs,
             idle_tasks: (0..n)
@@ -91,7 +92,7 @@ impl<'a> Sched<'a> {
             handled: (0, 0),
             llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
             counts: Counts::new(),
-            balance: BalanceState::new(topology, &rules.balance, random),
+            balance,
             watch: Watch::default(),
         }
     }

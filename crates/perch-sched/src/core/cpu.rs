@@ -4,6 +4,7 @@
 use perch_policy::Topology;
 
 use super::chores::Chores;
+use super::claims::Claim;
 use super::contended::Owed;
 use super::inbox::Inbox;
 use super::leaving::Leaver;
@@ -31,6 +32,8 @@ pub struct Cpu {
     pub(super) chores: Chores,
     /// The task that fell asleep here last, while the CPU switches away from it.
     pub(super) leaver: Leaver,
+    /// What the waker that ran here last has chosen, until others see it.
+    pub(super) claim: Claim,
     /// True while the CPU looks for a task that waits elsewhere, under an outside scheduler.
     pub(super) searches: bool,
 }
@@ -59,6 +62,7 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         scan_cost_ns: 0,
         chores: Chores::default(),
         leaver: Leaver::default(),
+        claim: Claim::default(),
         searches: false,
     }
 }

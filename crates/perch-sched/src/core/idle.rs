@@ -26,7 +26,7 @@ impl Sched<'_> {
     }
 
     /// Returns whether `cpu` has no task, and none is on its way there.
-    fn is_free(&self, cpu: usize) -> bool {
+    pub(super) fn is_free(&self, cpu: usize) -> bool {
         let empty = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
         !self.cpus[cpu].searches && empty && self.cpus[cpu].inbox.is_empty()
     }

@@ -4,24 +4,9 @@
 //! as idle until it has switched to its idle task. A waker that wants that very task does not
 //! choose: it sends the task back to the CPU.
 
-use std::collections::VecDeque;
-
 use super::Sched;
+use super::later::Due;
 use crate::id::TaskId;
-
-/// The CPUs that are about to idle, with the times at which they will, in this order.
-#[derive(Debug, Default)]
-pub(crate) struct Leaving(VecDeque<(u64, usize)>);
-
-impl Leaving {
-    /// Adds a CPU, behind those that idle no later. Most take as long as one another, so that it
-    /// is the last.
-    fn add(&mut self, gone_ns: u64, cpu: usize) {
-        let later = self.0.iter().rev().take_while(|&&(at, _)| at > gone_ns);
-        let place = self.0.len() - later.count();
-        self.0.insert(place, (gone_ns, cpu));
-    }
-}
 
 /// A CPU's last task, if it has fallen asleep and none has run since.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,25 +50,15 @@ impl Sched<'_> {
         };
         let gone_ns = self.rq.now() + takes_ns;
         self.cpus[cpu].leaver.gone_ns = gone_ns;
-        self.leaving.add(gone_ns, cpu);
+        self.later.add(gone_ns, Due::Left(cpu));
         true
     }
 
-    /// Lets the CPUs count as idle that have switched to their idle task by now.
+    /// Lets `cpu` count as idle, which was to switch to its idle task at `gone_ns`. It may have run
+    /// another task since, and be about to idle again.
     #[inline]
-    pub(super) fn end_leaving(&mut self) {
-        let now = self.rq.now();
-        while self.leaving.0.front().is_some_and(|&(at, _)| at <= now) {
-            self.leave_behind();
-        }
-    }
-
-    fn leave_behind(&mut self) {
-        let Some((at_ns, cpu)) = self.leaving.0.pop_front() else {
-            return;
-        };
-        // The CPU may have run another task since, and be about to idle again.
-        if self.cpus[cpu].leaver.gone_ns == at_ns {
+    pub(super) fn end_leaving(&mut self, cpu: usize, gone_ns: u64) {
+        if self.cpus[cpu].leaver.gone_ns == gone_ns {
             self.count_as_idle(cpu);
         }
     }
@@ -112,27 +87,5 @@ impl Sched<'_> {
     #[inline]
     pub(super) fn is_left_by(&self, cpu: usize, task: TaskId) -> bool {
         self.cpus[cpu].leaver.task == Some(task) && self.leaves_for_ns(cpu) > 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpus_idle_in_the_order_of_time() {
-        let mut leaving = Leaving::default();
-        for (at, cpu) in [
-            (700, 0),
-            (9000, 1),
-            (800, 2),
-            (700, 3),
-            (9000, 4),
-            (10_000, 5),
-        ] {
-            leaving.add(at, cpu);
-        }
-        let order: Vec<usize> = leaving.0.iter().map(|&(_, cpu)| cpu).collect();
-        assert_eq!(order, [0, 3, 2, 1, 4, 5]);
     }
 }

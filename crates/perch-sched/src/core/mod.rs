@@ -8,6 +8,7 @@
 
 mod boot;
 mod chores;
+mod claims;
 mod contend;
 mod contended;
 pub(crate) mod cpu;
@@ -16,6 +17,7 @@ mod idle;
 mod inbox;
 mod interrupt;
 mod ipi;
+mod later;
 mod leaving;
 mod life;
 mod publish;
@@ -42,7 +44,7 @@ use crate::observe::{Counts, Observed, Observer};
 
 use contended::Contended;
 use cpu::Cpu;
-use leaving::Leaving;
+use later::Later;
 use watch::Watch;
 
 pub use life::{Life, Waker};
@@ -93,8 +95,8 @@ pub struct Sched<'a> {
     /// The CPU that executes kernel code at this moment: the time is charged to it.
     acting: usize,
     cpus: Vec<Cpu>,
-    /// The CPUs that are about to idle.
-    leaving: Leaving,
+    /// The CPUs that are about to idle, and the wakers that are not done.
+    later: Later,
     /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
     idle_tasks: Vec<TaskState>,
     /// The rules of the stock kernel.

@@ -13,6 +13,7 @@ impl Sched<'_> {
     /// Chooses the CPU of a task that wakes up, is forked or calls exec. Returns the CPU, and how
     /// many CPUs the policy examined for it.
     pub(super) fn select(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> (usize, u32) {
+        self.end_claim(wake.this_cpu);
         match self.rq.choose(task, wake, self.acting) {
             Choice::Policy => {
                 let verdict = self.decide(task, wake, waker);

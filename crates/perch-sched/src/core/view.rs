@@ -24,7 +24,7 @@ impl Sched<'_> {
     /// Lets time pass until `now_ns`; the caller makes sure that no event is pending before it.
     pub fn pass_to(&mut self, now_ns: u64) {
         self.rq.pass_to(now_ns);
-        self.end_leaving();
+        self.catch_up();
     }
 
     /// Takes the next event up to `until_ns`, and lets time pass to it. With `in_order`, this is

@@ -116,15 +116,18 @@ impl Sched<'_> {
         } else {
             self.is_near(cpu, this_cpu) && self.rq.nr(cpu) > 0
         };
+        let was_idle = self.host.is_idle(cpu);
         if busy || direct && cpu != this_cpu {
             self.enqueue(cpu, task, false);
             self.preempt_from(cpu, task, this_cpu, cost_ns);
-            return;
+        } else {
+            self.rq.travels(task);
+            self.cpus[cpu].inbox.put(task);
+            self.send_ipi(cpu, this_cpu, cost_ns);
         }
-        self.rq.travels(task);
-        self.cpus[cpu].inbox.put(task);
-        self.host.set_idle(cpu, false);
-        self.send_ipi(cpu, this_cpu, cost_ns);
+        if was_idle {
+            self.claim(cpu, this_cpu, cost_ns);
+        }
     }
 
     /// Returns whether two CPUs are the same, or share an LLC.

@@ -96,6 +96,14 @@ impl Costs {
         u64::from(self.hardware.balance_ns) + self.examine_ns(cpus)
     }
 
+    /// Returns the time in which a pass of the balancer on `cpu` fetches the lines of the run queues of
+    /// `span`, if all their CPUs are busy, in nanoseconds.
+    pub fn balance_lines_ns(&self, cpu: usize, span: perch_policy::SetView<'_>) -> u64 {
+        let lines = self.hardware.balance_lines;
+        let others = span.iter().filter(|&other| other != cpu);
+        others.map(|other| self.transfer_ns(lines, other, cpu)).sum()
+    }
+
     /// Returns the time that a tick takes from the CPU that it interrupts, in nanoseconds; 0 if the
     /// kernel's own work is free.
     pub fn tick_ns(&self) -> u64 {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
+use perch_policy::Era;
 use perch_sim::workload::{Op, TaskSpec};
 use perch_sim::{Dist, Glimpse};
 use proptest::prelude::*;
@@ -132,5 +133,31 @@ fn a_pinned_crowd_does_not_hide_a_task_that_may_move() {
             cpu = now.tasks[4].cpu
         });
         assert_eq!(cpu, 1, "{era}");
+    }
+}
+
+/// Three tasks on two CPUs run and sleep for some milliseconds each. One that wakes up while both are
+/// busy waits; the first CPU that runs out of tasks takes it, and does not count the task that has
+/// just left. 7.2 tries few such passes, by lot.
+#[test]
+fn a_newly_idle_cpu_takes_the_second_of_two_tasks() {
+    let machine = machine("kunpeng920");
+    for era in ERAS.into_iter().filter(|&era| era != Era::V7_2) {
+        let sleeper = vec![
+            Op::Run(Dist::Exponential(2 * MS)),
+            Op::Sleep(Dist::Exponential(2 * MS)),
+            Op::Jump(0),
+        ];
+        let tasks = (0..3).map(|_| task(&machine, sleeper.clone(), 0..2));
+        let load = of_tasks(&machine, "three sleepers", tasks.collect(), 0);
+        let (mut all, mut wasted) = (0, 0);
+        checked(&scenario(&machine, era, load, [100, 900]), MS / 20, |now| {
+            let idle = now.cpus[..2].iter().any(|cpu| cpu.idle);
+            let waits = now.cpus[..2].iter().any(|cpu| cpu.nr > 1);
+            all += 1;
+            wasted += usize::from(idle && waits);
+        });
+        // The tasks that ran less than half a millisecond ago stay: they are cache-hot.
+        assert!(20 * wasted < all, "{era}: {wasted} of {all}");
     }
 }

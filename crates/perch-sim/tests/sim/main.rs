@@ -9,6 +9,7 @@ mod bounds;
 mod cache;
 mod capacity;
 mod chores;
+mod claims;
 mod cluster;
 mod common;
 mod contend;
