@@ -13,6 +13,7 @@ mod decision;
 pub mod format;
 mod moment;
 mod parallel;
+mod profile;
 mod raw;
 mod recorder;
 mod replay;
@@ -31,6 +32,7 @@ pub use moment::{
     Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
     WakeUp,
 };
+pub use profile::{Profile, Times, steady};
 pub use recorder::{RecordError, Recorder};
 pub use replay::{Decided, DomainDistance, Outcome, Replay, Tally, replay};
 pub use result::ReplayResult;

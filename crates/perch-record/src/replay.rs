@@ -290,6 +290,8 @@ pub struct Replay {
     other: Option<Policy>,
     pub(crate) moment: Moment,
     all: CpuMask,
+    /// The time, nanoseconds, whose wake-ups count; without one all do.
+    within: Option<(u64, u64)>,
     /// The model of how the kernel decides about queues, where the era is one of EEVDF.
     queues: Option<Model>,
 }
@@ -305,8 +307,15 @@ impl Replay {
             other,
             moment: Moment::new(n, topology.nr_shared()),
             all: CpuMask::full(n),
+            within: None,
             queues: Model::new(model.era(), hz),
         }
+    }
+
+    /// Leaves out the wake-ups before `from_ns` and those after `to_ns`.
+    pub fn within(mut self, (from_ns, to_ns): (u64, u64)) -> Replay {
+        self.within = Some((from_ns, to_ns));
+        self
     }
 
     /// Asks about each wake-up of a block that the fair class decided, and shows each to `look`.
@@ -321,6 +330,9 @@ impl Replay {
         let mut outcome = Outcome::default();
         self.each(block, |replay| {
             let at_ns = replay.moment.wake_up().at_ns;
+            if (replay.within).is_some_and(|(from, to)| !(from..=to).contains(&at_ns)) {
+                return;
+            }
             let span = outcome.span_ns.get_or_insert((at_ns, at_ns));
             *span = (span.0.min(at_ns), span.1.max(at_ns));
             let verdicts = replay.decide(&mut outcome);

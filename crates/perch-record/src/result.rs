@@ -89,7 +89,7 @@ impl<'a> ReplayResult<'a> {
 }
 
 /// The agreement as JSON.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Json")]
 pub struct Agreements {
     /// All choices.
@@ -105,7 +105,7 @@ pub struct Agreements {
 }
 
 impl Agreements {
-    fn of(model: &Tally) -> Agreements {
+    pub(crate) fn of(model: &Tally) -> Agreements {
         let summary = model.summary();
         Agreements {
             total: Part::of(&summary.total),
@@ -121,7 +121,7 @@ impl Agreements {
 }
 
 /// The agreement about some of the choices.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Part {
     /// The choices.
     pub wake_ups: u64,
@@ -142,7 +142,7 @@ impl Part {
 }
 
 /// The agreement about one reason.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Worst {
     /// The reason.
     pub reason: &'static str,

@@ -132,15 +132,21 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     }
     #[cfg(feature = "record")]
     if let Some(file) = &arguments.record {
-        let begin =
-            |out, scenario: &_| SimulatedRecording::new(out, scenario, vec![spec.workload.clone()]);
-        watch(&spec, file, common.quiet, "recording", begin)?;
+        record(&spec, file, common.quiet)?;
     }
     emit(&match common.format {
         ResultFormat::Plain(format) => comparison(&result, format),
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
     })?;
     gates.judge(&result.workload, &result.changes())
+}
+
+/// Writes each arm's first repetition as a recording.
+#[cfg(feature = "record")]
+pub fn record(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
+    let command = || vec![spec.workload.clone()];
+    let begin = |out, scenario: &_| SimulatedRecording::new(out, scenario, command());
+    watch(spec, file, quiet, "recording", begin)
 }
 
 /// Returns how long to simulate, and how often.

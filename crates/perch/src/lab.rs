@@ -9,6 +9,7 @@ mod options;
 mod pairs;
 mod ping;
 mod spinner;
+mod teach;
 mod waits;
 mod watched;
 
@@ -40,6 +41,7 @@ use options::{foresee, in_guest, time, watched};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
+pub use teach::Lesson;
 pub use waits::{WAITS, WaitsArguments, run as run_waits};
 pub use watched::{WATCHED, WatchedArguments, run as run_watched};
 
@@ -56,6 +58,8 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Run arms on a real kernel: its own scheduler, perch, any other, each in its own guest
     Compare(Box<compare::Arguments>),
+    /// Set the recording of a real kernel beside one of its simulation: same load, same machine
+    Teach(Box<teach::Arguments>),
     /// Tell a guest that counts cache lines where counting begins and ends
     #[command(subcommand)]
     Mark(mark::Marking),
@@ -222,8 +226,9 @@ impl From<perch_lab::Error> for Failure {
 /// Carries out `perch lab`.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(arguments) => run_command(&arguments),
+        Command::Run(arguments) => run_command(&arguments, &mut std::io::stdout(), |_| Ok(())),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Teach(arguments) => teach::run(&arguments),
         Command::Mark(marking) => mark::run(marking),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Pairs(arguments) => pairs::run(&arguments),
@@ -251,7 +256,13 @@ pub fn run_scheduled(arguments: ScheduledArguments) -> Result<(), Failure> {
     std::process::exit(Scheduled::new(scheduler, arguments.command).run().into())
 }
 
-fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
+/// Runs the command in a guest. Its stdout goes to `out`; when it has succeeded, `then` may take files
+/// from the guest.
+fn run_command(
+    arguments: &RunArguments,
+    out: &mut impl Write,
+    then: impl FnOnce(&Guest) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let under_perch = arguments.scheduler == Scheduler::Perch;
     if !under_perch && !arguments.set.is_empty() {
         return Err(Failure::input(
@@ -334,7 +345,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         Some(job) => job,
         None => guest.start(&command)?,
     };
-    let status = process.stream(&mut std::io::stdout(), &mut std::io::stderr())?;
+    let status = process.stream(out, &mut std::io::stderr())?;
     if !arguments.quiet {
         for line in guest.trouble()? {
             eprintln!("perch: the guest's kernel said: {line}");
@@ -346,6 +357,9 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some((counted, symbols)) = guest.counted()? {
         let counts = coherence::counts(arguments, &setup, &release, (&counted, &symbols));
         show(&counts, arguments.counts.as_deref().zip(form))?;
+    }
+    if status == Status::Code(0) {
+        then(&guest)?;
     }
     finish(&guest, under_perch, status)
 }

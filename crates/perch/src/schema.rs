@@ -75,6 +75,12 @@ const FORMS: &[Form] = &[
     ("replay", "the JSON of perch replay", || {
         text(&crate::replay::schema())
     }),
+    #[cfg(feature = "lab")]
+    ("teach", "the JSON of perch lab teach", || {
+        text(&result_schema::<crate::lab::Lesson>(
+            "result of perch lab teach",
+        ))
+    }),
     #[cfg(feature = "record")]
     ("advise", "the JSON of perch advise", || {
         text(&crate::advise::schema())

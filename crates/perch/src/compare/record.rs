@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use perch_policy::CpuMask;
-use perch_record::format::{Footer, Header, Writer};
+use perch_record::format::{Footer, Header, Undecided, Writer};
 use perch_record::{Class, CpuRow, GroupRow, Row, Task, TaskRow, WakeUp, group_capacities};
 use perch_sim::{Asked, Scenario, Switched, Watch, Woken};
 
@@ -21,6 +21,8 @@ pub struct SimulatedRecording<W: Write> {
     affinity: Option<CpuMask>,
     cpus: Vec<Row<CpuRow>>,
     groups: Vec<Row<GroupRow>>,
+    /// Wake-ups about which no policy was asked.
+    undecided: Undecided,
 }
 
 impl<W: Write> SimulatedRecording<W> {
@@ -51,6 +53,7 @@ impl<W: Write> SimulatedRecording<W> {
             affinity: None,
             cpus: vec![Row::default(); cpus],
             groups: vec![Row::default(); groups],
+            undecided: Undecided::default(),
         })
     }
 }
@@ -104,6 +107,11 @@ impl<W: Write> Watch for SimulatedRecording<W> {
     fn woken(&mut self, woken: &Woken) -> io::Result<()> {
         // The policy was not asked about a task that another rule placed.
         let (Some(mut wake_up), Some(writer)) = (self.wake_up.take(), &mut self.writer) else {
+            match woken.reason {
+                "never left its queue" => self.undecided.queued += 1,
+                "never left its CPU" => self.undecided.others += 1,
+                _ => {}
+            }
             return Ok(());
         };
         wake_up.chosen = woken.cpu as u32;
@@ -126,7 +134,13 @@ impl<W: Write> Watch for SimulatedRecording<W> {
 
     fn ended(&mut self, _: u64) -> io::Result<()> {
         match self.writer.take() {
-            Some(writer) => writer.finish(Footer::default()).map(|_| ()),
+            Some(writer) => {
+                let footer = Footer {
+                    undecided: self.undecided.clone(),
+                    ..Footer::default()
+                };
+                writer.finish(footer).map(|_| ())
+            }
             None => Ok(()),
         }
     }

@@ -42,6 +42,16 @@ pub fn put(name: &str, bytes: &[u8]) -> String {
     path.to_str().expect("no strange names").to_string()
 }
 
+/// Records a simulation of pairs on pipes.
+pub fn simulated(name: &str) -> String {
+    let path = put(name, &[]);
+    let run = "compare -m jacobsville -w pipe:pairs=2 --arm s:cluster=upstream --repetitions 1 \
+               --warmup 2ms --measure 4ms --quiet --record";
+    let words: Vec<&str> = run.split_whitespace().chain([&path[..]]).collect();
+    stdout(&perch(&words));
+    path
+}
+
 fn stdout(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -79,6 +89,56 @@ fn a_recording_of_the_model_agrees_and_needs_no_advice() {
     );
     assert!(text.contains("capacity: cannot act here"), "{text}");
     assert!(text.contains("What it cannot know:"), "{text}");
+}
+
+#[test]
+fn teach_sets_two_recordings_side_by_side() {
+    let guest = put("guest", &recording(LOAD));
+    let simulated = simulated("simulated");
+    let teach = |one: &str, other: &str| {
+        let words = ["lab", "teach", "--guest", one, "--simulated", other];
+        words.map(str::to_string)
+    };
+    let words = teach(&guest, &simulated);
+    let with = |further: &[&str]| {
+        let words = words
+            .iter()
+            .map(String::as_str)
+            .chain(further.iter().copied());
+        stdout(&perch(&words.collect::<Vec<_>>()))
+    };
+    let json: serde_json::Value =
+        serde_json::from_str(&with(&["--format", "json", "--window", "10s"])).expect("JSON");
+    let [guest_is, simulated_is] = ["guest", "simulated"].map(|whose| &json["loads"][0][whose]);
+    // The synthetic load has no end, and all of it counts; the model made its choices.
+    let total = &guest_is["agreement"]["total"];
+    assert_eq!(total["same"], total["wake_ups"], "{json}");
+    assert!(total["wake_ups"].as_u64() > Some(3_000), "{json}");
+    assert_eq!(simulated_is["kernel"], "simulated 7.2");
+    assert!(
+        simulated_is["to_wake"]["count"].as_u64() > Some(0),
+        "{json}"
+    );
+    let text = with(&[]);
+    for row in ["previous idle, %", "wake-ups, 1/s", "replay agrees, %"] {
+        assert!(text.contains(row), "{row} in {text}");
+    }
+    assert!(with(&["--format", "markdown"]).contains("| guest | simulated | difference |"));
+    for (one, other, says) in [
+        (&simulated, &guest, "expected a recording of a kernel"),
+        (&guest, &guest, "one of a simulation"),
+        (
+            &guest,
+            &put("teach.text", b"no recording"),
+            "not a recording of perch",
+        ),
+        (&"missing.perch".to_string(), &simulated, "missing.perch"),
+    ] {
+        refused(&teach(one, other).each_ref().map(String::as_str), &[says]);
+    }
+    refused(&["lab", "teach", "-m", "x5570"], &["--pairs"]);
+    let machine = ["lab", "teach", "--pairs", "1", "-m"];
+    refused(&[&machine[..], &["nosuch"]].concat(), &["nosuch"]);
 }
 
 /// The model of a kernel without the cluster scan is wrong about one that has it.

@@ -17,7 +17,7 @@ use crate::support::perch;
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 18] = [
+const FORMS: [&str; 19] = [
     "machine",
     "experiment",
     "sweep",
@@ -32,6 +32,7 @@ const FORMS: [&str; 18] = [
     "sweep-rank",
     "import",
     "replay",
+    "teach",
     "advise",
     "doctor",
     "trial",

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::validator::check;
 use super::{printed, schema};
-use crate::recordings::{LOAD, put, recording};
+use crate::recordings::{LOAD, put, recording, simulated};
 use crate::refusals::{directory, file};
 use crate::support::perch;
 
@@ -230,6 +230,10 @@ fn what_is_made_of_recordings_is_as_the_schemas_say() {
         let result = printed(&[&[form, &path, "--format", "json"], further].concat());
         holds(form, &serde_json::from_str(&result).unwrap());
     }
+    let simulated = simulated("schemas.simulated");
+    let teach = ["lab", "teach", "--guest", &path, "--simulated", &simulated];
+    let lesson = printed(&[&teach[..], &["--format", "json"]].concat());
+    holds("teach", &serde_json::from_str(&lesson).unwrap());
     let report = include_str!("../../../../perch-import/tests/import/fixture.txt");
     let (_, summary) = import_text(&mut report.as_bytes(), &Options::default()).unwrap();
     assert!(!summary.kept.longest().is_empty());
