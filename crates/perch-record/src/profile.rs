@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cause::Cause;
-use crate::format::{Block, BlockError, FormatError, Moment, Reader};
-use crate::moment::{Class, Cpu, Group, UNSEEN_ROWS, WakeUp};
+use crate::format::{FormatError, Moment, Reader};
+use crate::moment::{Class, Cpu, Group, UNSEEN_ROWS};
 use crate::replay::{Outcome, Replay};
 use crate::result::Agreements;
 
@@ -31,16 +31,18 @@ const SLICES: u64 = 20;
 /// Returns an error when the recording is damaged.
 pub fn steady<R: Read>(
     reader: &mut Reader<R>,
-    topology: &Topology,
+    topology: &Arc<Topology>,
+    model: Policy,
     most_ns: u64,
 ) -> Result<Option<(u64, u64)>, FormatError> {
     let slice_ns = (most_ns / SLICES).max(1);
-    let mut moment = Moment::new(topology.nr_cpus(), topology.nr_shared());
+    let mut replay = Replay::new(topology, reader.header().hz, model, None);
     // Of each slice: how many wake-ups it has, and its last.
     let mut slices: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut first_ns = u64::MAX;
     while let Some(block) = reader.next_block()? {
-        each(&block, &mut moment, |wake_up| {
+        replay.each(&block, |replay| {
+            let wake_up = replay.moment().wake_up();
             if wake_up.class == Class::Fair {
                 let (count, last) = slices.entry(wake_up.at_ns / slice_ns).or_default();
                 (*count, *last) = (*count + 1, (*last).max(wake_up.at_ns));
@@ -52,24 +54,6 @@ pub fn steady<R: Read>(
     let mut busy = slices.values().rev();
     let end = busy.find(|&&(count, _)| 2 * count >= most.unwrap_or(0));
     Ok(end.map(|&(_, end_ns)| (end_ns.saturating_sub(most_ns).max(first_ns), end_ns)))
-}
-
-/// Shows each wake-up of a block.
-fn each(
-    block: &Block,
-    moment: &mut Moment,
-    mut look: impl FnMut(&WakeUp),
-) -> Result<(), FormatError> {
-    let damaged = |what: BlockError| FormatError::Damaged {
-        at: block.at,
-        source: what.into(),
-    };
-    let mut cursor = block.cursor();
-    cursor.begin(moment);
-    while cursor.advance(moment).map_err(damaged)? {
-        look(moment.wake_up());
-    }
-    Ok(())
 }
 
 /// A load in figures.
@@ -282,7 +266,7 @@ mod tests {
 
     use super::*;
     use crate::format::{Footer, Header, Undecided, Writer};
-    use crate::moment::Row;
+    use crate::moment::{Row, WakeUp};
 
     /// Two tasks of two CPUs: 1 runs on CPU 0 and wakes 2 on CPU 1 after 3 us, which wakes 1 back
     /// after 5 us, when CPU 0 has become idle; the balancer moves 2 once. Then a last wake-up comes
@@ -338,9 +322,9 @@ mod tests {
         };
         writer.finish(footer).expect("memory");
         let reader = || Reader::new(&file[..]).expect("a recording");
-        let span = steady(&mut reader(), &topology, 1_000_000).expect("whole");
-        assert_eq!(span, Some((1_000_000, 1_077_000)));
         let model = Policy::new(Era::V6_5, Modes::default());
+        let span = steady(&mut reader(), &topology, model, 1_000_000).expect("whole");
+        assert_eq!(span, Some((1_000_000, 1_077_000)));
         let found = Profile::read(&mut reader(), &topology, model, span.expect("wake-ups"));
         let found = found.expect("whole");
         assert_eq!(found.wake_ups, 20);

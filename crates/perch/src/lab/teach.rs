@@ -267,7 +267,12 @@ fn profile(file: &Path, arguments: &Arguments) -> Result<Profile, Failure> {
     // The end of the load is known only when all of it was read.
     let mut recording = Recording::open(file, None, true)?;
     let topology = recording.topology.clone();
-    let span = steady(&mut recording.reader, &topology, arguments.window);
+    let span = steady(
+        &mut recording.reader,
+        &topology,
+        recording.model,
+        arguments.window,
+    );
     let span = span.map_err(|error| recording.wrong(error))?;
     let span = span.ok_or_else(|| recording.no_wake_ups(0))?;
     let mut recording = Recording::open(file, None, arguments.quiet)?;
@@ -286,65 +291,94 @@ enum Row {
     Figure,
 }
 
-type Value = fn(&Profile) -> Option<f64>;
-
-/// The rows below the reasons. A simulation's replay has nothing to disagree with.
-const ROWS: [(Row, &str, Value); 17] = [
-    (Row::Share, "never left their queue, % of all", |p| {
-        p.never_left
-    }),
-    (Row::Figure, "migrations per wake-up", |p| {
-        Some(p.migrations)
-    }),
-    (Row::Figure, "pulled by balancing, 1/s", |p| {
-        Some(p.pulled_per_second)
-    }),
-    (Row::Share, "CPUs idle at a wake-up, %", |p| p.idle),
-    (Row::Figure, "scan budget, CPUs", |p| p.scan_budget),
-    (Row::Figure, "CPUs examined per search", |p| p.examined),
-    (Row::Figure, "wake-ups, 1/s", |p| Some(p.per_second)),
-    (Row::Figure, "woken until it wakes: mean, us", |p| {
-        us(p.to_wake.mean_ns)
-    }),
-    (Row::Figure, "woken until it wakes: median, us", |p| {
-        us(p.to_wake.median_ns)
-    }),
-    (Row::Figure, "then seen busy for: mean, us", |p| {
-        us(p.to_idle.mean_ns)
-    }),
-    (Row::Figure, "then seen busy for: median, us", |p| {
-        us(p.to_idle.median_ns)
-    }),
-    (Row::Share, "then taken before seen idle, %", |p| p.taken),
-    (Row::Share, "replay agrees, %", |p| {
-        real(p)?.agreement.total.share
-    }),
-    (Row::Share, "replay: changed meanwhile, %", |p| {
-        cause(p, Cause::Changed)
-    }),
-    (Row::Share, "replay: not recorded, %", |p| {
-        cause(p, Cause::NotRecorded)
-    }),
-    (Row::Share, "replay: model wrong, %", |p| {
-        cause(p, Cause::Model)
-    }),
-    (Row::Share, "replay's worst reason agrees, %", |p| {
-        real(p)?.agreement.worst.as_ref()?.part.share
-    }),
-];
-
-fn us(ns: Option<f64>) -> Option<f64> {
-    ns.map(|ns| ns / 1e3)
+impl Row {
+    /// The cells of the guest, of the simulation, and of their difference.
+    fn cells(self, [guest, simulated]: [Option<f64>; 2]) -> [String; 3] {
+        let one = |value: f64| match self {
+            Row::Share => format!("{:.1}", 100.0 * value),
+            Row::Figure => figure(value),
+        };
+        let difference = |(a, b): (f64, f64)| match self {
+            // A difference that rounds to 0 has no minus.
+            Row::Share => format!("{:+.1}", (1000.0 * (b - a)).round() / 10.0 + 0.0),
+            Row::Figure => percent(100.0 * (b - a) / a),
+        };
+        let dash = || "-".to_string();
+        [
+            guest.map_or_else(dash, one),
+            simulated.map_or_else(dash, one),
+            guest.zip(simulated).map_or_else(dash, difference),
+        ]
+    }
 }
 
-fn real(profile: &Profile) -> Option<&Profile> {
-    (!profile.is_simulated()).then_some(profile)
+fn share_of(profile: &Profile, reason: &str) -> f64 {
+    profile.reasons.get(reason).copied().unwrap_or(0.0)
 }
 
-/// The share of wake-ups whose choice differs for a cause.
-fn cause(profile: &Profile, cause: Cause) -> Option<f64> {
-    let count = real(profile)?.causes.get(cause.name())?;
-    Some(*count as f64 / profile.wake_ups.max(1) as f64)
+/// The rows of one recording; `often` are the reasons that have a row of their own.
+fn rows(p: &Profile, often: &[&str]) -> Vec<(Row, String, Option<f64>)> {
+    let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
+    // A simulation has nothing that its replay could disagree with.
+    let replay = (!p.is_simulated()).then_some(&p.agreement);
+    let cause = |cause: Cause| Some(p.causes[cause.name()] as f64 / p.wake_ups.max(1) as f64);
+    let shares = often.iter().map(|reason| share_of(p, reason));
+    let others = 1.0 - shares.clone().sum::<f64>();
+    let shares = often.iter().zip(shares);
+    let mut rows: Vec<_> =
+        (shares.map(|(reason, share)| (Row::Share, format!("{reason}, %"), Some(share)))).collect();
+    let further = [
+        (Row::Share, "other reasons, %", Some(others)),
+        (Row::Share, "never left their queue, % of all", p.never_left),
+        (Row::Figure, "migrations per wake-up", Some(p.migrations)),
+        (
+            Row::Figure,
+            "pulled by balancing, 1/s",
+            Some(p.pulled_per_second),
+        ),
+        (Row::Share, "CPUs idle at a wake-up, %", p.idle),
+        (Row::Figure, "scan budget, CPUs", p.scan_budget),
+        (Row::Figure, "CPUs examined per search", p.examined),
+        (Row::Figure, "wake-ups, 1/s", Some(p.per_second)),
+        (
+            Row::Figure,
+            "woken until it wakes: mean, us",
+            us(p.to_wake.mean_ns),
+        ),
+        (
+            Row::Figure,
+            "woken until it wakes: median, us",
+            us(p.to_wake.median_ns),
+        ),
+        (
+            Row::Figure,
+            "then seen busy for: mean, us",
+            us(p.to_idle.mean_ns),
+        ),
+        (
+            Row::Figure,
+            "then seen busy for: median, us",
+            us(p.to_idle.median_ns),
+        ),
+        (Row::Share, "then taken before seen idle, %", p.taken),
+        (
+            Row::Share,
+            "replay agrees, %",
+            replay.and_then(|all| all.total.share),
+        ),
+    ];
+    rows.extend(further.map(|(row, name, value)| (row, name.to_string(), value)));
+    for why in Cause::ALL {
+        let name = format!("replay: {}, %", why.name());
+        rows.push((Row::Share, name, replay.and_then(|_| cause(why))));
+    }
+    let worst = replay.and_then(|all| all.worst.as_ref()?.part.share);
+    rows.push((
+        Row::Share,
+        "replay's worst reason agrees, %".to_string(),
+        worst,
+    ));
+    rows
 }
 
 impl Lesson {
@@ -375,7 +409,7 @@ impl Lesson {
         text + "\n" + &form(&self.grid())
     }
 
-    fn grid(&self) -> Grid {
+    fn grid<'a>(&'a self) -> Grid {
         let mut grid = Grid::default();
         grid.column("", "", Align::Left);
         for load in &self.loads {
@@ -384,62 +418,22 @@ impl Lesson {
                 grid.column(&group, name, Align::Right);
             }
         }
-        let of = |profile: &Profile, name: &str| profile.reasons.get(name).copied().unwrap_or(0.0);
-        let profiles = || {
-            self.loads
-                .iter()
-                .flat_map(|load| [&load.guest, &load.simulated])
+        let both = |load: &'a Pair| [&load.guest, &load.simulated];
+        let is_often = |reason: &&str| {
+            let mut profiles = self.loads.iter().flat_map(both);
+            profiles.any(|profile| share_of(profile, reason) >= RARE)
         };
-        let (often, rare): (Vec<_>, Vec<_>) = (Reason::ALL.iter().map(|reason| reason.name()))
-            .partition(|name| profiles().any(|profile| of(profile, name) >= RARE));
-        for name in often {
-            self.row(&mut grid, Row::Share, &format!("{name}, %"), |profile| {
-                Some(of(profile, name))
-            });
-        }
-        self.row(&mut grid, Row::Share, "other reasons, %", |profile| {
-            Some(rare.iter().map(|name| of(profile, name)).sum())
-        });
-        for (row, name, value) in ROWS {
-            self.row(&mut grid, row, name, value);
+        let reasons = Reason::ALL.iter().map(|reason| reason.name());
+        let often: Vec<&str> = reasons.filter(is_often).collect();
+        let columns: Vec<_> = (self.loads.iter())
+            .map(|load| both(load).map(|profile| rows(profile, &often)))
+            .collect();
+        for (i, (row, name, _)) in rows(&self.loads[0].guest, &often).into_iter().enumerate() {
+            let cells = columns
+                .iter()
+                .flat_map(|both| row.cells([both[0][i].2, both[1][i].2]));
+            grid.row([name].into_iter().chain(cells).collect());
         }
         grid
-    }
-
-    /// Adds a row, unless no recording has its figure.
-    fn row(&self, grid: &mut Grid, row: Row, name: &str, value: impl Fn(&Profile) -> Option<f64>) {
-        let mut cells = vec![name.to_string()];
-        let mut any = false;
-        for load in &self.loads {
-            let [guest, simulated] = [&load.guest, &load.simulated].map(&value);
-            any |= guest.or(simulated).is_some();
-            let difference = guest.zip(simulated);
-            let dash = || "-".to_string();
-            cells.extend(match row {
-                Row::Share => {
-                    let cell = |share: f64| format!("{:.1}", 100.0 * share);
-                    // A difference that rounds to 0 has no minus.
-                    let points = |(a, b): (f64, f64)| {
-                        format!("{:+.1}", (1000.0 * (b - a)).round() / 10.0 + 0.0)
-                    };
-                    [
-                        guest.map_or_else(dash, cell),
-                        simulated.map_or_else(dash, cell),
-                        difference.map_or_else(dash, points),
-                    ]
-                }
-                Row::Figure => {
-                    let change = |(a, b): (f64, f64)| percent(100.0 * (b - a) / a);
-                    [
-                        guest.map_or_else(dash, figure),
-                        simulated.map_or_else(dash, figure),
-                        difference.map_or_else(dash, change),
-                    ]
-                }
-            });
-        }
-        if any {
-            grid.row(cells);
-        }
     }
 }

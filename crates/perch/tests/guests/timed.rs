@@ -7,7 +7,7 @@ use perch_lab::guest::{Command, Guest};
 use perch_machine::moves::{LineKind, Move};
 use perch_machine::{Distance, Machine};
 
-use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
+use crate::guest::{PERCH, Place, bare_deterministic, boot, printed, resolve};
 
 /// CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in another node of its package.
 const PARTNERS: [(usize, Distance); 3] = [
@@ -223,5 +223,32 @@ fn time_is_the_same_twice() {
         let found = slowed(2, cpu) / together;
         println!("CPU {cpu} alone: {found:.3} of the slowdown");
         assert!(found < 0.3, "{found}");
+    }
+}
+
+/// A guest's recording and a simulation of the same pair have wake-ups and rates of the same order.
+#[test]
+#[ignore = "a guest in modelled time for minutes, for --long"]
+fn teach_records_a_guest_and_its_simulation() {
+    let _place = Place::take();
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = std::process::Command::new(PERCH)
+        .args(["lab", "teach", "-m", "x5570", "--cpus", "2", "--pairs", "1"])
+        .args(["--by", "pipe", "--format", "json", "--keep"])
+        .arg(folder.path())
+        .output()
+        .expect("perch");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let kept = std::fs::read(folder.path().join("result.json")).expect("a result");
+    assert_eq!(kept, output.stdout);
+    let json: serde_json::Value = serde_json::from_slice(&kept).expect("JSON");
+    let rates = ["guest", "simulated"].map(|whose| {
+        let rate = &json["loads"][0][whose]["per_second"];
+        rate.as_f64().expect("a rate")
+    });
+    assert!(rates[0] > 10_000.0 && rates[1] > 10_000.0, "{rates:?}");
+    for name in ["guest-pipe-1.perch", "simulated-pipe-1.perch"] {
+        assert!(folder.path().join(name).exists(), "{name}");
     }
 }
