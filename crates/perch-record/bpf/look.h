@@ -168,6 +168,29 @@ static __always_inline __u64 bit_of(__u32 cpu, __u32 word)
 	return cpu / 64 == word ? 1ull << (cpu % 64) : 0;
 }
 
+/* Gives the CPUs `among` of a word of a set the states `are`. */
+static __always_inline void set_in(__u64 *set, __u32 word, __u64 among, __u64 are)
+{
+	set[word] = (set[word] & ~among) | are;
+}
+
+/*
+ * Ends a choice of which the recorder heard all that the kernel asked: a CPU of which the kernel did
+ * not ask cannot have mattered, and keeps its state from the beginning.
+ */
+static __always_inline void keep_unasked(struct raw_wake *raw)
+{
+	__u32 w;
+
+	for (w = 0; w < NR_WORDS && can_loop; w++) {
+		__u64 unasked = ~set_of(raw, RAW_ASKED)[w];
+
+		set_in(set_of(raw, RAW_IDLE_LATER), w, unasked, set_of(raw, RAW_IDLE)[w] & unasked);
+		set_in(set_of(raw, RAW_SCHED_IDLE_ONLY_LATER), w, unasked,
+		       set_of(raw, RAW_SCHED_IDLE_ONLY)[w] & unasked);
+	}
+}
+
 /*
  * Tells whether the choice may have fallen on any CPU that was idle. The kernel asks the wakee's
  * last CPU, the waker's and the recent one first: when one of these was idle and was chosen, the

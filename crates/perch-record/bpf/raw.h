@@ -21,6 +21,7 @@
 /* Bits of raw_wake.context. */
 #define RAW_IN_TASK 1u
 #define RAW_CONTEXT_KNOWN 2u
+#define RAW_HEARD 4u /* the recorder heard all that the kernel asked about idle CPUs */
 
 /* raw_shared.idle_scan of a domain that the kernel scans whatever the domain's size is. */
 #define RAW_NO_LIMIT 0xffffffffu
@@ -32,6 +33,7 @@ enum raw_set {
 	RAW_IDLE_LATER, /* the seen CPUs that were idle when the choice was made */
 	RAW_SCHED_IDLE_ONLY_LATER,
 	RAW_ALLOWED,
+	RAW_ASKED, /* the CPUs of which the kernel asked whether they are idle; see kernel_asks() */
 	RAW_SETS,
 };
 
@@ -105,11 +107,13 @@ struct raw_wake {
 	__u32 context;
 	__u32 rows; /* rows a CPU: none, 1 of the beginning, or 2 with that of the end */
 	__u32 turn; /* counts the uses of this place */
+	__u32 timed;
+	__u32 compared; /* enum compared */
 	__u32 pad;
 	struct raw_task waker;
 	struct raw_task wakee;
 	struct raw_shared shared[2]; /* one for this_cpu, one for prev_cpu */
-	struct raw_near near[2];     /* the same CPUs, when the choice began */
+	struct raw_near near[2]; /* the same CPUs, when the choice began, or better: see_compared() */
 	struct raw_near later[2];
 	__u64 sets[];
 };

@@ -13,13 +13,15 @@
 
 /*
  * The loader sets these: nr_cpus is one more than the highest CPU number, unequal says whether the
- * CPUs differ in capacity, and nr_groups is the number of entries in groups.
+ * CPUs differ in capacity, nr_groups is the number of entries in groups, and hears says whether
+ * kernel_asks() is at work.
  */
 const volatile struct {
 	__u32 nr_cpus;
 	__u32 unequal;
 	__u32 nr_groups;
-} config = {1, 0, 0};
+	__u32 hears;
+} config = {1, 0, 0, 0};
 
 #define nr_cpus config.nr_cpus
 
@@ -45,6 +47,13 @@ enum undecided {
 	HELD,
 	ASKED, /* the other wake-ups, for which a class is asked */
 	WAKINGS,
+};
+
+/* Where a choice is that the recorder hears: see see_compared(). */
+enum compared {
+	NOT_COMPARED,
+	COMPARES, /* the kernel's next step is to compare the loads of both CPUs */
+	COMPARED,
 };
 
 struct counts {
@@ -98,7 +107,8 @@ static __always_inline struct raw_wake *place(__u32 cpu)
 	return bpf_map_lookup_elem(&places, &cpu);
 }
 
-static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_flags, __u32 class)
+static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_flags, __u32 class,
+				  __u32 timed)
 {
 	struct task_struct *current = bpf_get_current_task_btf(), *last;
 	__u32 cpu = bpf_get_smp_processor_id(), w;
@@ -109,6 +119,8 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 	raw->at_ns = bpf_ktime_get_ns();
 	raw->jiffies = bpf_jiffies64();
 	raw->class = class;
+	raw->timed = timed;
+	raw->compared = NOT_COMPARED;
 	raw->wake_flags = wake_flags;
 	raw->this_cpu = cpu;
 	raw->prev_cpu = prev_cpu;
@@ -119,6 +131,9 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 		raw->rows = 2;
 	else if (config.unequal || raw->turn % WHOLE == 0)
 		raw->rows = 1;
+	/* The slow path adds up what many CPUs do, and asks in other ways besides. */
+	if (config.hears && !class && raw->rows != 2)
+		raw->context |= RAW_HEARD;
 	raw->turn++;
 	see_task(&raw->waker, current);
 	last = current->last_wakee;
@@ -134,8 +149,10 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 		see_near(&raw->near[1], prev_cpu);
 		see_shared(&raw->shared[1], prev_cpu);
 	}
-	for (w = 0; w < NR_WORDS && can_loop; w++)
+	for (w = 0; w < NR_WORDS && can_loop; w++) {
 		set_of(raw, RAW_SEEN)[w] = raw->rows ? ~0ull : 0;
+		set_of(raw, RAW_ASKED)[w] = 0;
+	}
 	if (!raw->rows) {
 		add_llc(set_of(raw, RAW_SEEN), cpu);
 		if (cpu != prev_cpu)
@@ -150,6 +167,67 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 		*set_of(raw, RAW_ALLOWED) = p->cpus_ptr->bits[0];
 	else
 		bpf_probe_read_kernel(set_of(raw, RAW_ALLOWED), NR_WORDS * 8, p->cpus_ptr);
+}
+
+/*
+ * Looks at the tasks and loads of the waker's CPU and of the wakee's last one shortly before and
+ * after the kernel compares them. The kernel asks whether the former is idle, counts its tasks, asks
+ * whether the latter is idle, compares the loads, and then asks about one of the two again.
+ */
+static __always_inline void see_compared(struct raw_wake *raw, __u32 cpu)
+{
+	const struct rq *rq;
+
+	if (raw->compared == COMPARED)
+		return;
+	if (raw->compared == COMPARES) {
+		see_near(&raw->later[0], raw->this_cpu);
+		see_near(&raw->later[1], raw->prev_cpu);
+		raw->compared = COMPARED;
+		return;
+	}
+	if (cpu == raw->this_cpu)
+		see_near(&raw->near[0], cpu);
+	if (cpu != raw->prev_cpu)
+		return;
+	rq = bpf_per_cpu_ptr(&runqueues, raw->this_cpu);
+	if (rq)
+		raw->near[0].load = rq->cfs.avg.load_avg;
+	see_near(&raw->near[1], cpu);
+	raw->compared = COMPARES;
+}
+
+/*
+ * Notes what the kernel was told when it asked whether a CPU is idle. From then on that is the CPU's
+ * state in the record: at first what the kernel was told first, and at the end what it was told last.
+ */
+static __always_inline void hear(struct raw_wake *raw, __u32 cpu, int is_idle)
+{
+	__u32 w = cpu / 64, running;
+	const struct rq *rq;
+	__u64 bit, idle, sched_idle = 0;
+
+	if (!(raw->context & RAW_HEARD) || w >= NR_WORDS)
+		return;
+	see_compared(raw, cpu);
+	bit = 1ull << (cpu % 64);
+	idle = is_idle ? bit : 0;
+	if (!is_idle) {
+		/* Of a CPU that is not idle the kernel asks this next. */
+		rq = bpf_per_cpu_ptr(&runqueues, cpu);
+		if (!rq)
+			return;
+		running = rq->nr_running;
+		if (running && running == idle_policy_of(rq))
+			sched_idle = bit;
+	}
+	if (!(set_of(raw, RAW_ASKED)[w] & bit)) {
+		set_of(raw, RAW_ASKED)[w] |= bit;
+		set_in(set_of(raw, RAW_IDLE), w, bit, idle);
+		set_in(set_of(raw, RAW_SCHED_IDLE_ONLY), w, bit, sched_idle);
+	}
+	set_in(set_of(raw, RAW_IDLE_LATER), w, bit, idle);
+	set_in(set_of(raw, RAW_SCHED_IDLE_ONLY_LATER), w, bit, sched_idle);
 }
 
 static __always_inline void end(struct task_struct *p, int chosen)
@@ -173,11 +251,19 @@ static __always_inline void end(struct task_struct *p, int chosen)
 	raw->wakee.runnable = p->se.avg.runnable_avg;
 	raw->waker.util_avg = current->se.avg.util_avg;
 	raw->waker.util_est = util_est_of(&current->se.avg);
-	see_near(&raw->later[0], cpu);
-	raw->later[1] = raw->later[0];
-	if (cpu != raw->prev_cpu)
-		see_near(&raw->later[1], raw->prev_cpu);
-	look(raw, 1);
+	if (raw->context & RAW_HEARD) {
+		keep_unasked(raw);
+		if (raw->compared != COMPARED) {
+			raw->later[0] = raw->near[0];
+			raw->later[1] = raw->near[1];
+		}
+	} else {
+		see_near(&raw->later[0], cpu);
+		raw->later[1] = raw->later[0];
+		if (cpu != raw->prev_cpu)
+			see_near(&raw->later[1], raw->prev_cpu);
+		look(raw, 1);
+	}
 	if (raw->rows == 2) {
 		see_rows(raw, 1);
 		size += 2 * nr_cpus * sizeof(struct raw_cpu);
@@ -216,7 +302,7 @@ static __always_inline void begin_timed(struct task_struct *p, int prev_cpu, int
 
 	if (count)
 		from = bpf_ktime_get_ns();
-	begin(p, prev_cpu, wake_flags, class);
+	begin(p, prev_cpu, wake_flags, class, count != 0);
 	if (count)
 		count->timed_ns += bpf_ktime_get_ns() - from;
 }
@@ -246,6 +332,32 @@ SEC("fexit/select_task_rq_fair")
 int BPF_PROG(fair_ends, struct task_struct *p, int prev_cpu, int wake_flags, int chosen)
 {
 	end_timed(p, chosen);
+	return 0;
+}
+
+/*
+ * The kernel asks whether a CPU is idle, and is told. The state of a CPU can change and change back
+ * between two looks, and what the kernel was told is all that counts. The loader leaves this program
+ * out where the compiler made the function part of others.
+ */
+SEC("fexit/available_idle_cpu")
+int BPF_PROG(kernel_asks, int cpu, int is_idle)
+{
+	__u32 here = bpf_get_smp_processor_id();
+	struct raw_wake *raw = place(here);
+	struct counts *count;
+	__u64 from = 0;
+
+	if (!raw || !raw->at_ns)
+		return 0;
+	if (raw->timed)
+		from = bpf_ktime_get_ns();
+	hear(raw, cpu, is_idle);
+	if (raw->timed) {
+		count = bpf_map_lookup_elem(&counts, &here);
+		if (count)
+			count->timed_ns += bpf_ktime_get_ns() - from;
+	}
 	return 0;
 }
 

@@ -29,8 +29,8 @@ pub use capacity::{GroupCapacity, group_capacities};
 pub use cause::Cause;
 pub use decision::{Decision, Entity, Kind, KindTally, Question, Queue, Why};
 pub use moment::{
-    Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
-    WakeUp,
+    Class, Columns, Cpu, CpuRow, Group, GroupRow, HEARD, Row, Task, TaskRow, UNSEEN_CONTEXT,
+    UNSEEN_ROWS, WakeUp,
 };
 pub use profile::{Profile, Times, steady};
 pub use recorder::{RecordError, Recorder};

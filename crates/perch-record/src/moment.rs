@@ -274,8 +274,8 @@ pub struct WakeUp {
     pub waker: u32,
     /// The wakee's number.
     pub wakee: u32,
-    /// The parts of the state that the recorder did not see: [`UNSEEN_ROWS`] and
-    /// [`UNSEEN_CONTEXT`].
+    /// The parts of the state that the recorder did not see, [`UNSEEN_ROWS`] and
+    /// [`UNSEEN_CONTEXT`], and [`HEARD`].
     pub unseen: u8,
     /// The CPUs on which the wakee's task group has something queued, by words of 64; empty for the
     /// root group.
@@ -294,6 +294,10 @@ pub struct WakeUp {
 pub const UNSEEN_ROWS: u8 = 1;
 /// The recorder had to guess whether the waker was interrupted.
 pub const UNSEEN_CONTEXT: u8 = 2;
+/// The recorder heard what the kernel was told whenever the kernel asked whether a CPU is idle. A CPU
+/// of which it asked has that state; one of which it did not ask cannot have mattered, and has the
+/// same state in [`WakeUp::later`].
+pub const HEARD: u8 = 4;
 
 impl Default for WakeUp {
     fn default() -> WakeUp {

@@ -12,9 +12,9 @@ use generated::{
     RAW_SEEN, RAW_SETS,
 };
 pub use generated::{
-    RAW_CONTEXT_KNOWN as CONTEXT_KNOWN, RAW_EXITING as EXITING, RAW_IN_TASK as IN_TASK,
-    raw_cpu as RawCpu, raw_group as RawGroup, raw_near as RawNear, raw_task as RawTask,
-    raw_wake as RawWake,
+    RAW_CONTEXT_KNOWN as CONTEXT_KNOWN, RAW_EXITING as EXITING, RAW_HEARD as HEARD,
+    RAW_IN_TASK as IN_TASK, raw_cpu as RawCpu, raw_group as RawGroup, raw_near as RawNear,
+    raw_task as RawTask, raw_wake as RawWake,
 };
 
 /// The number of CPUs of the largest machine that can be recorded.

@@ -22,6 +22,10 @@ use crate::subject::version_of;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 static OLD_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder_old.bpf.o"));
 
+/// The kernel's function that says whether a CPU is idle, which the choice of a CPU asks. Where it is
+/// part of other functions, the recorder looks at the CPUs once more when the choice is made.
+const ASKED: &str = "available_idle_cpu";
+
 /// The reason why nothing can be recorded, or nothing any more.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -66,7 +70,21 @@ pub struct Recorder {
     links: Vec<Link>,
     hz: u64,
     cpus: usize,
+    /// The kernel has the function by which the recorder hears what the kernel asks.
+    hears: bool,
     queues: Option<QueueRecorder>,
+}
+
+/// Returns the functions of the running kernel, one per line behind address and kind.
+pub(crate) fn functions() -> Result<String, RecordError> {
+    let path = "/proc/kallsyms";
+    std::fs::read_to_string(path).map_err(|error| RecordError::Functions(path, error))
+}
+
+/// Returns true where these functions have one of this name.
+pub(crate) fn has_function(functions: &str, name: &str) -> bool {
+    let mut lines = functions.lines();
+    lines.any(|line| line.split_ascii_whitespace().nth(2) == Some(name))
 }
 
 pub(crate) fn unable(what: &str) -> impl Fn(libbpf_rs::Error) -> RecordError {
@@ -101,6 +119,13 @@ impl Recorder {
             .name("perch_record")
             .and_then(|builder| builder.open_memory(object_for(release)))
             .map_err(&failed)?;
+        // Without the names of the kernel's functions the recorder looks twice.
+        let hears = functions().is_ok_and(|all| has_function(&all, ASKED));
+        for mut program in open.progs_mut() {
+            if program.name() == "kernel_asks" {
+                program.set_autoload(hears);
+            }
+        }
         for mut map in open.maps_mut() {
             match map.name().to_str() {
                 Some("places") => {
@@ -122,6 +147,7 @@ impl Recorder {
                         data[..4].copy_from_slice(&(possible as u32).to_ne_bytes());
                         data[4..8].copy_from_slice(&u32::from(unequal).to_ne_bytes());
                         data[8..12].copy_from_slice(&(groups.len() as u32).to_ne_bytes());
+                        data[12..16].copy_from_slice(&u32::from(hears).to_ne_bytes());
                     }
                 }
                 _ => {}
@@ -154,6 +180,7 @@ impl Recorder {
             links: Vec::new(),
             hz: 0,
             cpus: possible,
+            hears,
             queues: None,
         };
         recorder.hz = recorder.measure_hz()?;
@@ -217,8 +244,11 @@ impl Recorder {
     pub fn attach(&mut self) -> Result<(), RecordError> {
         // The programs that see which class is asked are at work before and after the one that
         // counts wake-ups, so no wake-up is taken for one of another class because one program was
-        // there and the other was not.
-        for name in ["fair_begins", "fair_ends", "rt_begins", "rt_ends", "wakes"] {
+        // there and the other was not. The one that hears what the kernel asks is at work around all
+        // of these.
+        let hears = self.hears.then_some("kernel_asks");
+        let others = ["fair_begins", "fair_ends", "rt_begins", "rt_ends", "wakes"];
+        for name in hears.into_iter().chain(others) {
             let program = self.object.progs_mut().find(|p| p.name() == name);
             let program = program.ok_or(RecordError::NoProgram(name))?;
             let attached = program.attach();

@@ -9,7 +9,8 @@ use perch_policy::{CpuMask, Topology, Wake};
 use crate::capacity::GroupCapacity;
 use crate::format::{Footer, Writer};
 use crate::moment::{
-    Class, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS, WakeUp,
+    Class, Cpu, CpuRow, Group, GroupRow, HEARD, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
+    WakeUp,
 };
 use crate::raw::{self, RawCpu, RawNear, RawTask, RawWake, Record, Set};
 use crate::recorder::group_places;
@@ -187,6 +188,9 @@ impl<W: Write> Sink<W> {
         if wake.context & raw::CONTEXT_KNOWN == 0 {
             w.unseen |= UNSEEN_CONTEXT;
         }
+        if wake.context & raw::HEARD != 0 {
+            w.unseen |= HEARD;
+        }
         (w.this_cpu, w.prev_cpu, w.chosen) = (wake.this_cpu, wake.prev_cpu, wake.chosen);
         (w.waker, w.wakee) = (wake.waker.pid, wake.wakee.pid);
         let waker = task_row(&wake.waker, wake, self.hz, n);
@@ -265,4 +269,70 @@ fn task_row(task: &RawTask, wake: &RawWake, hz: u64, cpus: usize) -> Row<TaskRow
     row[Task::PreferredNode] = u64::try_from(task.numa_node).map_or(0, |node| node + 1);
     row[Task::Process] = task.tgid.into();
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use perch_machine::Machine;
+
+    use super::*;
+    use crate::format::{Header, Moment, Reader};
+    use crate::raw::Record;
+
+    /// Returns the bytes of a record of four CPUs with these sets, in the order of `enum raw_set`.
+    fn bytes(wake: &RawWake, sets: [u64; 7]) -> Vec<u8> {
+        let head = std::ptr::from_ref(wake).cast::<u8>();
+        // SAFETY: the structure has only integers, and its padding is fields of it.
+        let head = unsafe { std::slice::from_raw_parts(head, size_of::<RawWake>()) };
+        let sets = sets.iter().flat_map(|set| set.to_ne_bytes());
+        let capacities = [1024u16; 4].into_iter().flat_map(u16::to_ne_bytes);
+        head.iter().copied().chain(sets).chain(capacities).collect()
+    }
+
+    /// What the kernel was told of an idle CPU comes into the file: at first and at last, and that the
+    /// recorder heard it.
+    #[test]
+    fn answers_that_the_kernel_got_are_the_states_of_cpus() {
+        let text =
+            "name = \"four\"\n[topology]\npackages = 1\nllcs_per_node = 1\ncores_per_llc = 4\n";
+        let machine = Machine::from_toml_str(text, "four").expect("a machine");
+        let topology = Topology::new(&machine);
+        let header = Header {
+            machine: machine.to_toml(),
+            era: "6.1".to_string(),
+            ..Header::default()
+        };
+        let n = topology.nr_cpus();
+        let writer = Writer::new(Vec::new(), header, n, topology.nr_shared()).expect("memory");
+        let mut sink = Sink::new(&topology, writer, 250);
+        for context in [raw::IN_TASK, raw::IN_TASK | raw::HEARD] {
+            let wake = RawWake {
+                context,
+                prev_cpu: 1,
+                chosen: 3,
+                nr_allowed: 4,
+                ..RawWake::default()
+            };
+            // CPU 3 is idle at first, CPU 2 at last.
+            let bytes = bytes(&wake, [15, 8, 0, 12, 0, 15, 14]);
+            assert!(Record::parse(&bytes, 4).is_some());
+            assert_eq!(sink.take(&bytes, 4), 0);
+        }
+        let writer = sink.writer;
+        let (_, file) = writer.finish(Footer::default()).expect("memory");
+        let mut reader = Reader::new(&file[..]).expect("a recording");
+        let block = reader.next_block().expect("whole").expect("a block");
+        let mut moment = Moment::new(n, topology.nr_shared());
+        let mut cursor = block.cursor();
+        cursor.begin(&mut moment);
+        for heard in [false, true] {
+            assert!(cursor.advance(&mut moment).expect("whole"));
+            let w = moment.wake_up();
+            assert_eq!(w.unseen & HEARD != 0, heard);
+            let idle = moment.cpus().iter().map(|row| row[Cpu::Idle]);
+            assert_eq!(idle.collect::<Vec<_>>(), [0, 0, 0, 1]);
+            let later = w.later.iter().map(|(cpu, row)| (*cpu, row[Cpu::Idle]));
+            assert_eq!(later.collect::<Vec<_>>(), [(2, 1)]);
+        }
+    }
 }

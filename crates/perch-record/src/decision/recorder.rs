@@ -4,7 +4,7 @@
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 
 use crate::format::Decisions;
-use crate::recorder::{RecordError, unable};
+use crate::recorder::{RecordError, functions, has_function, unable};
 
 use super::Kind;
 
@@ -43,23 +43,13 @@ pub(crate) struct QueueRecorder {
     cpus: usize,
 }
 
-/// The functions of the running kernel, one per line behind address and kind.
-fn functions() -> Result<String, RecordError> {
-    let path = "/proc/kallsyms";
-    std::fs::read_to_string(path).map_err(|error| RecordError::Functions(path, error))
-}
-
 impl QueueRecorder {
     /// Loads the programs, with a ring buffer of so many bytes. They record nothing yet.
     pub fn load(possible: usize, ring: u32) -> Result<QueueRecorder, RecordError> {
         let functions = functions()?;
-        let has = |name: &&&str| {
-            let mut lines = functions.lines();
-            lines.any(|line| line.split_ascii_whitespace().nth(2) == Some(**name))
-        };
         let mut targets = Vec::new();
         for (programs, names) in FUNCTIONS {
-            let name = names.iter().find(has);
+            let name = names.iter().find(|name| has_function(&functions, name));
             targets.push((programs, *name.ok_or(RecordError::NoFunction(names[0]))?));
         }
         let failed = unable("the recorder's programs for decisions about queues");

@@ -38,6 +38,7 @@ pub const RAW_OLD_LOAD: u32 = 4;
 pub const RAW_EXITING: u32 = 8;
 pub const RAW_IN_TASK: u32 = 1;
 pub const RAW_CONTEXT_KNOWN: u32 = 2;
+pub const RAW_HEARD: u32 = 4;
 pub const RAW_NO_LIMIT: u32 = 4294967295;
 pub const RAW_SEEN: raw_set = 0;
 pub const RAW_IDLE: raw_set = 1;
@@ -45,7 +46,8 @@ pub const RAW_SCHED_IDLE_ONLY: raw_set = 2;
 pub const RAW_IDLE_LATER: raw_set = 3;
 pub const RAW_SCHED_IDLE_ONLY_LATER: raw_set = 4;
 pub const RAW_ALLOWED: raw_set = 5;
-pub const RAW_SETS: raw_set = 6;
+pub const RAW_ASKED: raw_set = 6;
+pub const RAW_SETS: raw_set = 7;
 pub type raw_set = u32;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -241,6 +243,8 @@ pub struct raw_wake {
     pub context: u32,
     pub rows: u32,
     pub turn: u32,
+    pub timed: u32,
+    pub compared: u32,
     pub pad: u32,
     pub waker: raw_task,
     pub wakee: raw_task,
@@ -251,7 +255,7 @@ pub struct raw_wake {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of raw_wake"][::std::mem::size_of::<raw_wake>() - 216usize];
+    ["Size of raw_wake"][::std::mem::size_of::<raw_wake>() - 224usize];
     ["Alignment of raw_wake"][::std::mem::align_of::<raw_wake>() - 8usize];
     [
         "Offset of field: raw_wake::at_ns",
@@ -286,23 +290,29 @@ const _: () = {
     [
         "Offset of field: raw_wake::turn",
     ][::std::mem::offset_of!(raw_wake, turn) - 48usize];
-    ["Offset of field: raw_wake::pad"][::std::mem::offset_of!(raw_wake, pad) - 52usize];
+    [
+        "Offset of field: raw_wake::timed",
+    ][::std::mem::offset_of!(raw_wake, timed) - 52usize];
+    [
+        "Offset of field: raw_wake::compared",
+    ][::std::mem::offset_of!(raw_wake, compared) - 56usize];
+    ["Offset of field: raw_wake::pad"][::std::mem::offset_of!(raw_wake, pad) - 60usize];
     [
         "Offset of field: raw_wake::waker",
-    ][::std::mem::offset_of!(raw_wake, waker) - 56usize];
+    ][::std::mem::offset_of!(raw_wake, waker) - 64usize];
     [
         "Offset of field: raw_wake::wakee",
-    ][::std::mem::offset_of!(raw_wake, wakee) - 104usize];
+    ][::std::mem::offset_of!(raw_wake, wakee) - 112usize];
     [
         "Offset of field: raw_wake::shared",
-    ][::std::mem::offset_of!(raw_wake, shared) - 152usize];
+    ][::std::mem::offset_of!(raw_wake, shared) - 160usize];
     [
         "Offset of field: raw_wake::near",
-    ][::std::mem::offset_of!(raw_wake, near) - 184usize];
+    ][::std::mem::offset_of!(raw_wake, near) - 192usize];
     [
         "Offset of field: raw_wake::later",
-    ][::std::mem::offset_of!(raw_wake, later) - 200usize];
+    ][::std::mem::offset_of!(raw_wake, later) - 208usize];
     [
         "Offset of field: raw_wake::sets",
-    ][::std::mem::offset_of!(raw_wake, sets) - 216usize];
+    ][::std::mem::offset_of!(raw_wake, sets) - 224usize];
 };
