@@ -10,17 +10,19 @@
  * Returns a task's load as its CPU's queue counts it. The kernel works out once a jiffy the share
  * of the CPU's load that a group's queue has, and only where the kernel needs it; after a choice by
  * loads the share is up to date. In the root group the kernel has nothing to work out, but the
- * figure is as old all the same.
+ * figure is as old all the same. The share is one of the queue's load as it was then, where the
+ * recorder heard when.
  */
 static __always_inline __u32 load_of(const struct task_struct *p, __u64 load, struct raw_wake *raw,
-				     __u32 *flags)
+				     int wakee)
 {
 	const struct cfs_rq *cfs = p->se.cfs_rq;
+	__u32 *flags = wakee ? &raw->wakee.flags : &raw->waker.flags;
 	__u64 all, above;
 
 	if (!cfs)
 		return load;
-	all = cfs->avg.load_avg;
+	all = raw->compared ? raw->queue_load[wakee] : cfs->avg.load_avg;
 	above = cfs->h_load;
 	if (cfs->last_h_load_update < raw->jiffies) {
 		if (p->se.parent)

@@ -108,8 +108,10 @@ struct raw_wake {
 	__u32 rows; /* rows a CPU: none, 1 of the beginning, or 2 with that of the end */
 	__u32 turn; /* counts the uses of this place */
 	__u32 timed;
-	__u32 compared; /* enum compared */
-	__u32 pad;
+	__u32 compared;	     /* enum compared */
+	__u32 scans;	     /* the kernel scans the cache's CPUs */
+	__u64 queue;	     /* the address of the wakee's queue */
+	__u32 queue_load[2]; /* of the queues of waker and wakee, when the kernel compared loads */
 	struct raw_task waker;
 	struct raw_task wakee;
 	struct raw_shared shared[2]; /* one for this_cpu, one for prev_cpu */

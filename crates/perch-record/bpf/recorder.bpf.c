@@ -121,6 +121,8 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 	raw->class = class;
 	raw->timed = timed;
 	raw->compared = NOT_COMPARED;
+	raw->scans = 0;
+	raw->queue = (__u64)p->se.cfs_rq;
 	raw->wake_flags = wake_flags;
 	raw->this_cpu = cpu;
 	raw->prev_cpu = prev_cpu;
@@ -176,6 +178,7 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
  */
 static __always_inline void see_compared(struct raw_wake *raw, __u32 cpu)
 {
+	const struct cfs_rq *queue;
 	const struct rq *rq;
 
 	if (raw->compared == COMPARED)
@@ -194,7 +197,35 @@ static __always_inline void see_compared(struct raw_wake *raw, __u32 cpu)
 	if (rq)
 		raw->near[0].load = rq->cfs.avg.load_avg;
 	see_near(&raw->near[1], cpu);
+	queue = bpf_get_current_task_btf()->se.cfs_rq;
+	raw->queue_load[0] = queue->avg.load_avg;
+	queue = (const struct cfs_rq *)raw->queue;
+	raw->queue_load[1] = BPF_CORE_READ(queue, avg.load_avg);
 	raw->compared = COMPARES;
+}
+
+/*
+ * Looks at the budget and the hint of a scan when the scan begins, with the first CPU that is none of
+ * those of which the kernel asks before.
+ */
+static __always_inline void see_scan(struct raw_wake *raw, __u32 cpu)
+{
+	if (raw->scans || cpu == raw->this_cpu || cpu == raw->prev_cpu ||
+	    cpu == raw->wakee.recent_cpu)
+		return;
+	see_shared(&raw->shared[0], raw->this_cpu);
+	see_shared(&raw->shared[1], raw->prev_cpu);
+	raw->scans = 1;
+}
+
+/* A kernel that did not scan may have found the budget spent: the budget is that of the end. */
+static __always_inline void see_budget(struct raw_shared *to, __u32 cpu)
+{
+	struct raw_shared now;
+
+	see_shared(&now, cpu);
+	to->llc_idle_scan = now.llc_idle_scan;
+	to->asym_idle_scan = now.asym_idle_scan;
 }
 
 /*
@@ -210,6 +241,7 @@ static __always_inline void hear(struct raw_wake *raw, __u32 cpu, int is_idle)
 	if (!(raw->context & RAW_HEARD) || w >= NR_WORDS)
 		return;
 	see_compared(raw, cpu);
+	see_scan(raw, cpu);
 	bit = 1ull << (cpu % 64);
 	idle = is_idle ? bit : 0;
 	if (!is_idle) {
@@ -243,9 +275,8 @@ static __always_inline void end(struct task_struct *p, int chosen)
 		return;
 	raw->chosen = chosen;
 	/* On the slow path the kernel brings the wakee's averages up to now before it reads any. */
-	raw->wakee.load = load_of(p, raw->rows == 2 ? p->se.avg.load_avg : raw->wakee.load, raw,
-				  &raw->wakee.flags);
-	raw->waker.load = load_of(current, raw->waker.load, raw, &raw->waker.flags);
+	raw->wakee.load = load_of(p, raw->rows == 2 ? p->se.avg.load_avg : raw->wakee.load, raw, 1);
+	raw->waker.load = load_of(current, raw->waker.load, raw, 0);
 	raw->wakee.util_avg = p->se.avg.util_avg;
 	raw->wakee.util_est = util_est_of(&p->se.avg);
 	raw->wakee.runnable = p->se.avg.runnable_avg;
@@ -256,6 +287,10 @@ static __always_inline void end(struct task_struct *p, int chosen)
 		if (raw->compared != COMPARED) {
 			raw->later[0] = raw->near[0];
 			raw->later[1] = raw->near[1];
+		}
+		if (!raw->scans) {
+			see_budget(&raw->shared[0], cpu);
+			see_budget(&raw->shared[1], raw->prev_cpu);
 		}
 	} else {
 		see_near(&raw->later[0], cpu);

@@ -245,7 +245,9 @@ pub struct raw_wake {
     pub turn: u32,
     pub timed: u32,
     pub compared: u32,
-    pub pad: u32,
+    pub scans: u32,
+    pub queue: u64,
+    pub queue_load: [u32; 2usize],
     pub waker: raw_task,
     pub wakee: raw_task,
     pub shared: [raw_shared; 2usize],
@@ -255,7 +257,7 @@ pub struct raw_wake {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of raw_wake"][::std::mem::size_of::<raw_wake>() - 224usize];
+    ["Size of raw_wake"][::std::mem::size_of::<raw_wake>() - 240usize];
     ["Alignment of raw_wake"][::std::mem::align_of::<raw_wake>() - 8usize];
     [
         "Offset of field: raw_wake::at_ns",
@@ -296,23 +298,31 @@ const _: () = {
     [
         "Offset of field: raw_wake::compared",
     ][::std::mem::offset_of!(raw_wake, compared) - 56usize];
-    ["Offset of field: raw_wake::pad"][::std::mem::offset_of!(raw_wake, pad) - 60usize];
+    [
+        "Offset of field: raw_wake::scans",
+    ][::std::mem::offset_of!(raw_wake, scans) - 60usize];
+    [
+        "Offset of field: raw_wake::queue",
+    ][::std::mem::offset_of!(raw_wake, queue) - 64usize];
+    [
+        "Offset of field: raw_wake::queue_load",
+    ][::std::mem::offset_of!(raw_wake, queue_load) - 72usize];
     [
         "Offset of field: raw_wake::waker",
-    ][::std::mem::offset_of!(raw_wake, waker) - 64usize];
+    ][::std::mem::offset_of!(raw_wake, waker) - 80usize];
     [
         "Offset of field: raw_wake::wakee",
-    ][::std::mem::offset_of!(raw_wake, wakee) - 112usize];
+    ][::std::mem::offset_of!(raw_wake, wakee) - 128usize];
     [
         "Offset of field: raw_wake::shared",
-    ][::std::mem::offset_of!(raw_wake, shared) - 160usize];
+    ][::std::mem::offset_of!(raw_wake, shared) - 176usize];
     [
         "Offset of field: raw_wake::near",
-    ][::std::mem::offset_of!(raw_wake, near) - 192usize];
+    ][::std::mem::offset_of!(raw_wake, near) - 208usize];
     [
         "Offset of field: raw_wake::later",
-    ][::std::mem::offset_of!(raw_wake, later) - 208usize];
+    ][::std::mem::offset_of!(raw_wake, later) - 224usize];
     [
         "Offset of field: raw_wake::sets",
-    ][::std::mem::offset_of!(raw_wake, sets) - 224usize];
+    ][::std::mem::offset_of!(raw_wake, sets) - 240usize];
 };

@@ -11,7 +11,8 @@ use perch_policy::testing::scenario::Scenario;
 use perch_policy::{Era, Host, Modes, Policy, Topology, Verdict};
 use perch_record::format::{Footer, FormatError, Header, Moment, Reader, Writer};
 use perch_record::{
-    Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, group_capacities, replay,
+    Cause, Class, Cpu, CpuRow, GroupRow, HEARD, Replay, Row, TaskRow, WakeUp, group_capacities,
+    replay,
 };
 use proptest::prelude::*;
 
@@ -196,7 +197,7 @@ fn a_second_look_explains_what_changed() {
         ..Header::default()
     };
     // CPU 1, where the task ran last, was busy at first; the kernel chose it all the same.
-    let cause_of = |later: Vec<(u32, Row<CpuRow>)>| {
+    let cause_of = |unseen: u8, later: Vec<(u32, Row<CpuRow>)>| {
         let mut writer = Writer::new(Vec::new(), header(), n, shared).expect("memory");
         let wake_up = WakeUp {
             this_cpu: 0,
@@ -204,6 +205,7 @@ fn a_second_look_explains_what_changed() {
             chosen: 1,
             waker: 1,
             wakee: 2,
+            unseen,
             later: later.clone(),
             ..WakeUp::default()
         };
@@ -228,11 +230,17 @@ fn a_second_look_explains_what_changed() {
         );
         seen
     };
-    assert_eq!(cause_of(Vec::new()), Some(Cause::Model));
-    assert_eq!(cause_of(vec![(4, idle)]), Some(Cause::Model));
-    assert_eq!(cause_of(vec![(1, idle), (4, idle)]), Some(Cause::Changed));
-    // Another task took the idle CPU, which the model chooses, meanwhile.
-    assert_eq!(cause_of(vec![(2, busy)]), Some(Cause::Changed));
+    for unseen in [0, HEARD] {
+        assert_eq!(cause_of(unseen, Vec::new()), Some(Cause::Model));
+        assert_eq!(cause_of(unseen, vec![(4, idle)]), Some(Cause::Model));
+        let both = vec![(1, idle), (4, idle)];
+        assert_eq!(cause_of(unseen, both), Some(Cause::Changed));
+    }
+    // Another task took the idle CPU, which the model chooses, meanwhile. A recorder that only looked
+    // twice may have missed another change; but with all that the kernel was told the model still
+    // chooses otherwise.
+    assert_eq!(cause_of(0, vec![(2, busy)]), Some(Cause::Changed));
+    assert_eq!(cause_of(HEARD, vec![(2, busy)]), Some(Cause::Model));
 }
 
 fn error(file: &[u8]) -> String {
