@@ -4,7 +4,7 @@
 
 use perch_policy::Wake;
 
-use crate::moment::{Cpu, CpuRow, HEARD, Row, Task, UNSEEN_CONTEXT};
+use crate::moment::{Cpu, Task, UNSEEN_CONTEXT};
 use crate::replay::{Given, Replay};
 
 /// The cause for which the model of a kernel chose otherwise than the kernel, as far as the
@@ -13,8 +13,7 @@ use crate::replay::{Given, Replay};
 pub enum Cause {
     /// Something that the model decides by changed while the kernel decided. With some of the
     /// values seen at the end of the choice in the place of those seen at its beginning the model
-    /// chooses as the kernel did; or one of the two chosen CPUs became idle or busy meanwhile, where
-    /// the recorder did not hear what the kernel was told (see [`HEARD`]).
+    /// chooses as the kernel did.
     Changed,
     /// The choice hinges on a value that the file does not hold: with another such value the model
     /// chooses as the kernel did.
@@ -58,27 +57,12 @@ const PARTS: [&[Cpu]; 4] = [
 impl Replay {
     /// Returns the cause for which the model chose otherwise than the kernel; see [`Cause`]. The
     /// kernel looked at one CPU after the other while they went on, so it saw each CPU either in
-    /// its state at the beginning or in that at the end. Of a wake-up of which the recorder heard what
-    /// the kernel was told nothing else counts: that one of the chosen CPUs became idle or busy does not
-    /// show that the kernel chose for that.
+    /// its state at the beginning or in that at the end. That one of the chosen CPUs became idle or
+    /// busy does not show that the kernel chose for that, and would hide a model's error.
     pub(crate) fn cause(&mut self) -> Cause {
         let w = self.moment.wake_up();
         let (chosen, later) = (w.chosen as usize, w.later.clone());
-        let heard = w.unseen & HEARD != 0;
-        let model = self.ask(self.model, &Given::default()).cpu;
         let was = self.moment.cpus();
-        let turned = |cpu: usize| {
-            let differs = |(_, is): &&(u32, Row<CpuRow>)| {
-                [Cpu::Idle, Cpu::SchedIdle]
-                    .iter()
-                    .any(|&c| is[c] != was[cpu][c])
-            };
-            let row = later.iter().find(|(number, _)| *number as usize == cpu);
-            row.filter(differs).is_some()
-        };
-        if !heard && (turned(chosen) || turned(model)) {
-            return Cause::Changed;
-        }
         // The differences, in the parts that the kernel reads at once: of a few parts all mixtures
         // are tried, and of more parts those mixtures in which one part is not as the others are.
         let parts: Vec<_> = later

@@ -236,11 +236,11 @@ fn a_second_look_explains_what_changed() {
         let both = vec![(1, idle), (4, idle)];
         assert_eq!(cause_of(unseen, both), Some(Cause::Changed));
     }
-    // Another task took the idle CPU, which the model chooses, meanwhile. A recorder that only looked
-    // twice may have missed another change; but with all that the kernel was told the model still
-    // chooses otherwise.
-    assert_eq!(cause_of(0, vec![(2, busy)]), Some(Cause::Changed));
-    assert_eq!(cause_of(HEARD, vec![(2, busy)]), Some(Cause::Model));
+    // Another task took the idle CPU, which the model chooses, meanwhile; but without that CPU the model
+    // still chooses otherwise than the kernel.
+    for unseen in [0, HEARD] {
+        assert_eq!(cause_of(unseen, vec![(2, busy)]), Some(Cause::Model));
+    }
 }
 
 fn error(file: &[u8]) -> String {
