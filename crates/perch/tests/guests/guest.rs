@@ -227,6 +227,26 @@ pub fn deterministic_shell(
     printed(&boot(&setup))
 }
 
+/// The job of a guest in modelled time: it waits until the guest has settled, lets modelled time begin,
+/// and then runs this script. A guest that has just booted checks certificates for seconds.
+pub fn watched(seed: &str, script: &str) -> Command {
+    let agent = ["/bin/perch", "agent", "watched", "--seed", seed];
+    let words = agent.into_iter().chain(["--", "sh", "-c", script]);
+    Command::new(words)
+}
+
+/// A file that a script leaves in a guest with perch and busybox in modelled time, which boots.
+pub fn timed_file(machine: &Machine, kernel: &str, script: &str, path: &str) -> Vec<u8> {
+    let _place = Place::take();
+    let clock = Clock::Deterministic;
+    let mut setup = setup_with(machine, Cpus::All, kernel, &|_| &[], clock);
+    setup.timed = true;
+    setup.job = Some(watched("1", script));
+    let guest = boot(&setup);
+    println!("{}", printed(&guest).trim());
+    guest.get(path).unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// A machine of the library.
 pub fn resolve(name: &str) -> Machine {
     perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))

@@ -9,13 +9,20 @@ use perch_lab::guest::Status;
 use perch_machine::{Machine, library};
 use serde_json::Value;
 
-use crate::guest::Lab;
+use crate::guest::{Lab, timed_file};
 use crate::support;
 
 /// The least agreement of the model with the kernel on every workload, in per cent.
 const AGREE: f64 = 97.0;
-/// The most wake-ups, in per cent, that may differ for no reason that the recording shows.
+/// The most wake-ups, in per cent, that may differ for no reason that the recording shows, without forks and
+/// execs; and the most of all that may differ though nothing changed while the kernel decided.
 const UNEXPLAINED: f64 = 0.5;
+/// The same with forks and execs. The kernel looks at every CPU for these, twice, and nobody hears what it is
+/// told, so that changes which were undone between the two looks count against the model: in ten builds on
+/// 6.16, where a recorded fork took 0.1 ms, 13 of 573 choices of the slow path while something changed (2.3 %),
+/// and 3 of 3368 while nothing did (0.09 %). That makes 1.7 of the 880 wake-ups of a build, and 5 would be
+/// over the smaller limit: by chance in one of thirty recordings.
+const UNEXPLAINED_FORKS: f64 = 1.0;
 const ENOUGH: u64 = 150;
 /// The most choices of one reason, in per cent, that may differ without such a cause where an idle CPU
 /// was to be won, which is where a model can err; and how many choices it takes to tell: where the model
@@ -26,6 +33,13 @@ const ENOUGH_IDLE: u64 = 300;
 /// The least number of choices of a reason, all made while nothing changed, that shows anything.
 const ENOUGH_FORKS: u64 = 50;
 
+/// Of pairs that wake each other every few microseconds: the most wake-ups, in per cent, that may differ for no
+/// reason that the recording shows; of the choices for one reason while nothing changed the most that may
+/// differ; and how many of these it takes to tell.
+const UNEXPLAINED_PAIRS: f64 = 0.3;
+const DIFFER_PAIRS: f64 = 2.0;
+const ENOUGH_PAIRS: u64 = 50;
+
 /// A workload of forks and execs like a build's: short-lived children of a few shells at once.
 const BUILD: &str = "for shell in 1 2 3 4; do ( for job in $(seq 24); do \
     cat /proc/self/stat | wc -c; done ) & done; wait";
@@ -35,11 +49,15 @@ struct Recording(String);
 
 impl Recording {
     fn fetch(lab: &Lab, path: &str) -> Recording {
+        Recording::keep(&lab.get(path))
+    }
+
+    fn keep(bytes: &[u8]) -> Recording {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = env!("CARGO_TARGET_TMPDIR");
         let file = format!("{folder}/recorded-{}-{number}.perch", std::process::id());
-        std::fs::write(&file, lab.get(path)).unwrap();
+        std::fs::write(&file, bytes).unwrap();
         Recording(file)
     }
 
@@ -95,6 +113,19 @@ fn erring(model: &Value) -> Vec<String> {
     .collect()
 }
 
+/// The choices of the slow path that differ for no reason that the recording shows.
+fn wrong_forks(model: &Value) -> u64 {
+    let stakes = model["stakes"].get("slow path").and_then(Value::as_array);
+    let parts = stakes.into_iter().flatten();
+    parts.map(|stake| number(&stake["unexplained"])).sum()
+}
+
+/// The choices that differ though nothing changed.
+fn differ_unchanged(model: &Value) -> u64 {
+    let unchanged = model["unchanged"].as_object().expect("by reason");
+    unchanged.values().map(|part| pair(part)[1]).sum()
+}
+
 /// Demands that the model explains [`AGREE`] per cent of the wake-ups of each of these workloads.
 /// For nearly all others the recording shows a cause: something changed meanwhile, or was not
 /// recorded. Returns the recordings.
@@ -119,7 +150,14 @@ fn agrees(lab: &Lab, workloads: &[(&str, &str)]) -> Vec<Recording> {
         let others: u64 = explained.values().map(number).sum();
         assert_eq!(same + others, asked, "{what}: {replay:#}");
         assert!(percent(same) >= AGREE, "{what}: see above");
-        assert!(percent(wrong) < UNEXPLAINED, "{what}: see above");
+        let [forks, unchanged] = [wrong_forks(model), differ_unchanged(model)];
+        assert!(percent(wrong) < UNEXPLAINED_FORKS, "{what}: see above");
+        assert!(percent(wrong - forks) < UNEXPLAINED, "{what}: see above");
+        assert!(
+            percent(unchanged) < UNEXPLAINED,
+            "{what}: {}",
+            model["unchanged"]
+        );
         let erring = erring(model);
         assert!(
             erring.is_empty(),
@@ -356,4 +394,46 @@ fn forks_onto_busy_groups() {
         differ as f64 * 100.0 <= UNEXPLAINED * asked as f64,
         "{differ} of {asked} differ though nothing changed"
     );
+}
+
+/// Pairs that wake each other every few microseconds on three quarters of an LLC's CPUs: a CPU's state
+/// changes, and changes back, while the kernel decides. 6.1 lets a CPU count as idle for a moment while a
+/// wake-up for it is on its way. The recorder hears what the kernel was told, so little is left. Modelled time
+/// makes the run the same each time.
+#[test]
+#[ignore = "two minutes in modelled time, for --long"]
+fn pairs_of_a_busy_cache() {
+    let text = "name = \"w16\"\n[topology]\npackages = 1\nllcs_per_node = 1\ncores_per_llc = 16\n";
+    let machine = Machine::from_toml_str(text, "w16").expect("a machine");
+    let script = "ip link set lo up && perch record -o /tmp/run.perch -- \
+        perch lab pairs --pairs 12 --by tcp --warmup 1ms --measure 5ms 2>&1";
+    let file = timed_file(&machine, "6.1", script, "/tmp/run.perch");
+    let replay = Recording::keep(&file).json(&[]);
+    let model = &replay["model"];
+    let [asked, same] = ["wake_ups", "same"].map(|key| number(&model[key]));
+    let wrong = number(&replay["causes"]["model wrong"]);
+    println!(
+        "{same} of {asked}, {}; {}",
+        replay["causes"], model["unchanged"]
+    );
+    assert!(same as f64 * 100.0 >= AGREE * asked as f64, "{replay:#}");
+    assert!(
+        wrong as f64 * 100.0 <= UNEXPLAINED_PAIRS * asked as f64,
+        "{replay:#}"
+    );
+    let mut enough = Vec::new();
+    for (reason, part) in model["unchanged"].as_object().expect("by reason") {
+        let [n, differ] = pair(part);
+        if n < ENOUGH_PAIRS {
+            continue;
+        }
+        enough.push(reason.as_str());
+        assert!(
+            100.0 * differ as f64 <= DIFFER_PAIRS * n as f64,
+            "{reason}: {differ} of {n} differ though nothing changed"
+        );
+    }
+    for reason in ["LLC scan", "target busy", "recent idle", "previous idle"] {
+        assert!(enough.contains(&reason), "{reason}: {replay:#}");
+    }
 }

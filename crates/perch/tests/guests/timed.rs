@@ -3,11 +3,11 @@
 
 use perch_lab::Cpus;
 use perch_lab::coherence::{Counted, Slot};
-use perch_lab::guest::{Command, Guest};
+use perch_lab::guest::Guest;
 use perch_machine::moves::{LineKind, Move};
 use perch_machine::{Distance, Machine};
 
-use crate::guest::{PERCH, Place, bare_deterministic, boot, printed, resolve};
+use crate::guest::{PERCH, Place, bare_deterministic, boot, printed, resolve, watched};
 
 /// CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in another node of its package.
 const PARTNERS: [(usize, Distance); 3] = [
@@ -36,18 +36,7 @@ fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
     let mut setup = bare_deterministic(machine, Cpus::AtMost(8));
     setup.coherence = true;
     setup.timed = true;
-    let words = [
-        "/bin/perch",
-        "agent",
-        "watched",
-        "--seed",
-        seed,
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
-    setup.job = Some(Command::new(words));
+    setup.job = Some(watched(seed, script));
     let guest = boot(&setup);
     let text = printed(&guest);
     (guest, text)
