@@ -212,7 +212,7 @@ static __always_inline int searched(struct raw_wake *raw)
 /*
  * Records idle states, by words of 64 CPUs. At the end of a choice only those CPUs matter on which
  * the choice may have fallen: those that were idle, and the one that was chosen. The recorder gives
- * the others their states from the beginning.
+ * the others their states from the beginning. The slow path counts idle CPUs, so all matter there.
  */
 static __always_inline void look(struct raw_wake *raw, int later)
 {
@@ -230,7 +230,9 @@ static __always_inline void look(struct raw_wake *raw, int later)
 
 			is_idle = set_of(raw, RAW_IDLE)[w];
 			is_sched_idle = set_of(raw, RAW_SCHED_IDLE_ONLY)[w];
-			if (all)
+			if (raw->rows == 2)
+				mask = ~0ull;
+			else if (all)
 				mask = is_idle | is_sched_idle;
 			mask |= bit_of(raw->chosen, w) | bit_of(raw->this_cpu, w) |
 				bit_of(raw->prev_cpu, w) | bit_of(raw->wakee.recent_cpu, w);

@@ -19,9 +19,9 @@ const AGREE: f64 = 97.0;
 const UNEXPLAINED: f64 = 0.5;
 /// The same with forks and execs. The kernel looks at every CPU for these, twice, and nobody hears what it is
 /// told, so that changes which were undone between the two looks count against the model: in ten builds on
-/// 6.16, where a recorded fork took 0.1 ms, 13 of 573 choices of the slow path while something changed (2.3 %),
-/// and 3 of 3368 while nothing did (0.09 %). That makes 1.7 of the 880 wake-ups of a build, and 5 would be
-/// over the smaller limit: by chance in one of thirty recordings.
+/// 6.16, where a recorded wake-up took 0.1 ms, 12 of 781 choices of the slow path while something changed
+/// (1.5 %), and 1 of 3161 while nothing did (0.03 %). A build's 880 wake-ups have up to 3, 1.4 in the mean, and
+/// one in eighty would have 5, which is over the smaller limit.
 const UNEXPLAINED_FORKS: f64 = 1.0;
 const ENOUGH: u64 = 150;
 /// The most choices of one reason, in per cent, that may differ without such a cause where an idle CPU
