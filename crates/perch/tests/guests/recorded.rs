@@ -21,7 +21,7 @@ const UNEXPLAINED: f64 = 0.5;
 /// told, so that changes which were undone between the two looks count against the model: in ten builds on
 /// 6.16, where a recorded wake-up took 0.1 ms, 12 of 781 choices of the slow path while something changed
 /// (1.5 %), and 1 of 3161 while nothing did (0.03 %). A build's 880 wake-ups have up to 3, 1.4 in the mean, and
-/// one in eighty would have 5, which is over the smaller limit.
+/// one in seventy would have 5, which is over the smaller limit.
 const UNEXPLAINED_FORKS: f64 = 1.0;
 const ENOUGH: u64 = 150;
 /// The most choices of one reason, in per cent, that may differ without such a cause where an idle CPU
