@@ -399,7 +399,7 @@ fn forks_onto_busy_groups() {
 /// Pairs that wake each other every few microseconds on three quarters of an LLC's CPUs: a CPU's state
 /// changes, and changes back, while the kernel decides. 6.1 lets a CPU count as idle for a moment while a
 /// wake-up for it is on its way. The recorder hears what the kernel was told, so little is left. Modelled time
-/// makes the run the same each time.
+/// makes the run of one perch the same each time.
 #[test]
 #[ignore = "two minutes in modelled time, for --long"]
 fn pairs_of_a_busy_cache() {
