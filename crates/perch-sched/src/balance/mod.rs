@@ -149,7 +149,11 @@ impl Sched<'_> {
         let state = &self.balance.cpus[cpu].domains[i];
         let span = self.host.topology().domain(state.domain).span();
         let idle = &self.host.idle_words()[span.first_word()..];
-        let busy = span.words().iter().zip(idle).map(|(s, i)| (s & !i).count_ones());
+        let busy = span
+            .words()
+            .iter()
+            .zip(idle)
+            .map(|(s, i)| (s & !i).count_ones());
         let busy = u64::from(busy.sum::<u32>());
         self.costs.balance_ns(state.weight) + state.lines_ns * busy / u64::from(state.weight)
     }

@@ -41,7 +41,11 @@ impl Sched<'_> {
     /// have come first.
     #[inline]
     pub(super) fn end_claim_of(&mut self, this_cpu: usize, done_ns: u64) {
-        if self.cpus[this_cpu].claim.0.is_some_and(|(at, _)| at == done_ns) {
+        if self.cpus[this_cpu]
+            .claim
+            .0
+            .is_some_and(|(at, _)| at == done_ns)
+        {
             self.end_claim(this_cpu);
         }
     }

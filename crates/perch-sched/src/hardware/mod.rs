@@ -101,7 +101,9 @@ impl Costs {
     pub fn balance_lines_ns(&self, cpu: usize, span: perch_policy::SetView<'_>) -> u64 {
         let lines = self.hardware.balance_lines;
         let others = span.iter().filter(|&other| other != cpu);
-        others.map(|other| self.transfer_ns(lines, other, cpu)).sum()
+        others
+            .map(|other| self.transfer_ns(lines, other, cpu))
+            .sum()
     }
 
     /// Returns the time that a tick takes from the CPU that it interrupts, in nanoseconds; 0 if the

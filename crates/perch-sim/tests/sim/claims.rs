@@ -23,7 +23,8 @@ fn taken_twice(era: Era, wake_ns: u32) -> (usize, usize) {
     for decision in decisions(&trace).iter().filter(|d| idle(&d.reason)) {
         let waker = (decision.now_ns, decision.waker);
         let before = last.insert(decision.cpu, waker);
-        let recent = before.filter(|&(at_ns, _)| decision.now_ns - at_ns < u64::from(wake_ns).max(1));
+        let recent =
+            before.filter(|&(at_ns, _)| decision.now_ns - at_ns < u64::from(wake_ns).max(1));
         match recent {
             Some((_, waker)) if waker == decision.waker => same += 1,
             Some(_) => others += 1,
