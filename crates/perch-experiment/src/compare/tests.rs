@@ -221,8 +221,8 @@ fn until(workload: &str, repetitions: Option<u32>) -> CompareSpec {
     }
 }
 
-/// The window of the first round is too short for the balancer of 16 CPUs (256 ms in 7.2, of which
-/// one pass moves few tasks), and two pairs of tasks that keep to themselves cost little: the measurement goes on.
+/// The window of the first round is too short for the balancer of 16 CPUs, and two pairs of tasks that
+/// keep to themselves cost little: the measurement goes on.
 #[test]
 fn a_steady_load_is_measured_as_long_as_the_effort_pays_for() {
     let found = compare(&until("pipe:pairs=2", None), &|_, _| {}).unwrap();

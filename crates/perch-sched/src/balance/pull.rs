@@ -37,7 +37,7 @@ impl Sched<'_> {
         let unequal = self.host.topology().domain(number).asymmetric();
         let worth_it = idle != Idle::Newly || unequal || self.anything_to_take(number);
         if !worth_it && !self.is_wanted(cpu, number) {
-            self.note_overload(cpu, i, false);
+            self.note_overload(cpu, i);
             return Pass::Balanced;
         }
         let Some(mut found) = self.find_imbalance(cpu, i, idle) else {

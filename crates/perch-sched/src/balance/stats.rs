@@ -42,8 +42,7 @@ impl Sched<'_> {
             self.update_scan_budget(cpu, number, util);
             self.note_llcs(number);
         }
-        let misfit = unequal && self.any_misfit(number, local);
-        self.note_overload(cpu, i, misfit);
+        self.note_overload(cpu, i);
         if self.balance.rules.by_weight {
             return self.find_by_weight(cpu, i, idle);
         }
@@ -97,12 +96,16 @@ impl Sched<'_> {
     }
 
     /// Writes the flag that some CPU is overloaded, after a pass over the topmost domain: some CPU has
-    /// a task that waits, or there is a `misfit`. No other code clears it.
-    pub(super) fn note_overload(&mut self, cpu: usize, i: usize, misfit: bool) {
-        if i + 1 == self.balance.cpus[cpu].domains.len() {
-            let overload = misfit || self.balance.crowded.iter().any(|&w| w != 0);
-            self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
+    /// a task that waits, or a task that does not fit it. No other code clears the flag.
+    pub(super) fn note_overload(&mut self, cpu: usize, i: usize) {
+        let domains = &self.balance.cpus[cpu].domains;
+        if i + 1 < domains.len() {
+            return;
         }
+        let (number, local) = (domains[i].domain, domains[i].local_group);
+        let overload = self.balance.crowded.iter().any(|&w| w != 0)
+            || self.host.topology().domain(number).asymmetric() && self.any_misfit(number, local);
+        self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
     }
 
     /// Writes nr_idle_scan: how far a wake-up may search this LLC, or 7.2's capacity scan this

@@ -25,8 +25,8 @@ impl Sched<'_> {
         self.later.add(done_ns, Due::Woken(this_cpu));
     }
 
-    /// Lets everybody see that the CPU is taken which the latest waker on `this_cpu` chose. What
-    /// runs there now comes after that wake-up.
+    /// Lets everybody see that the CPU is taken that the latest waker on `this_cpu` chose. Whatever
+    /// `this_cpu` does now comes after that wake-up.
     #[inline]
     pub(super) fn end_claim(&mut self, this_cpu: usize) {
         let Some((_, cpu)) = self.cpus[this_cpu].claim.0.take() else {
@@ -37,16 +37,13 @@ impl Sched<'_> {
         }
     }
 
-    /// Does so when that waker, which was to take until `done_ns`, is done. Another wake-up there may
-    /// have come first.
+    /// Does the same when that waker is done, which was to be at `done_ns`. A later wake-up on
+    /// `this_cpu` may have ended its claim already.
     #[inline]
     pub(super) fn end_claim_of(&mut self, this_cpu: usize, done_ns: u64) {
-        if self.cpus[this_cpu]
-            .claim
-            .0
-            .is_some_and(|(at, _)| at == done_ns)
-        {
-            self.end_claim(this_cpu);
+        match self.cpus[this_cpu].claim.0 {
+            Some((at_ns, _)) if at_ns == done_ns => self.end_claim(this_cpu),
+            _ => {}
         }
     }
 

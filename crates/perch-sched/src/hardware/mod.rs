@@ -7,6 +7,7 @@ mod lines;
 mod llc;
 
 use perch_machine::{Cpu, Distance, Footprint, Hardware, Machine};
+use perch_policy::SetView;
 
 pub use c2c::{C2c, Line, Row, User};
 pub use lines::{Access, Field, Layouts, Lines, Symbol};
@@ -98,7 +99,7 @@ impl Costs {
 
     /// Returns the time in which a pass of the balancer on `cpu` fetches the lines of the run queues of
     /// `span`, if all their CPUs are busy, in nanoseconds.
-    pub fn balance_lines_ns(&self, cpu: usize, span: perch_policy::SetView<'_>) -> u64 {
+    pub fn balance_lines_ns(&self, cpu: usize, span: SetView<'_>) -> u64 {
         let lines = self.hardware.balance_lines;
         let others = span.iter().filter(|&other| other != cpu);
         others
