@@ -36,8 +36,8 @@ use crate::output::{Failure, emit};
 use crate::rtapp;
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
+use options::{GuestKernel, foresee, in_guest, time, watched};
 pub use options::{Limit, left_out, limit};
-use options::{foresee, in_guest, time, watched};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
@@ -58,7 +58,7 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Run arms on a real kernel: its own scheduler, perch, any other, each in its own guest
     Compare(Box<compare::Arguments>),
-    /// Set the recording of a real kernel beside one of its simulation: same load, same machine
+    /// Set the recording of a real kernel beside one of its simulation by the rules of its era
     Teach(Box<teach::Arguments>),
     /// Tell a guest that counts cache lines where counting begins and ends
     #[command(subcommand)]
@@ -90,14 +90,8 @@ pub struct RunArguments {
     /// amd64]
     #[arg(long, value_name = "amd64|arm64", value_parser = Arch::from_str)]
     arch: Option<Arch>,
-    /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
-    #[arg(
-        long,
-        value_name = "VERSION|FILE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    kernel: String,
+    #[command(flatten)]
+    kernel: GuestKernel,
     /// The scheduler of the guest's kernel
     #[arg(long, value_enum, default_value = "stock")]
     scheduler: Scheduler,
@@ -298,7 +292,7 @@ fn run_command(
     // The perch for the guest comes first: nothing can fetch it, so a user who lacks it learns that
     // at once.
     let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
-    let kernel = Kernel::find(&store, &arguments.kernel, topology.arch())?;
+    let kernel = Kernel::find(&store, &arguments.kernel.kernel, topology.arch())?;
     if under_perch && !kernel.sched_ext {
         return Err(Failure::input(format!(
             "kernel {} has no sched_ext, so perch cannot be loaded into it; take another (--kernel \

@@ -11,7 +11,7 @@ use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Cpus, Progress, Store, Topology};
 
-use super::options::{Limit, limit, time};
+use super::options::{GuestKernel, Limit, limit, time};
 use super::spinner::Spinner;
 use crate::agent;
 use crate::output::{Failure, emit};
@@ -25,14 +25,8 @@ pub struct Arguments {
     /// The machine that the guests show, by name or TOML file
     #[arg(long, short, value_name = "MACHINE", default_value = "kunpeng920")]
     machine: String,
-    /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
-    #[arg(
-        long,
-        value_name = "VERSION|FILE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    kernel: String,
+    #[command(flatten)]
+    kernel: GuestKernel,
     /// CPUs of the machine to keep, a number or `all`
     #[arg(long, value_name = "N", default_value_t = Limit(Cpus::AtMost(4)), value_parser = limit)]
     cpus: Limit,
@@ -89,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
     let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
-    let kernel = Kernel::find(&store, &arguments.kernel, topology.arch())?;
+    let kernel = Kernel::find(&store, &arguments.kernel.kernel, topology.arch())?;
     if !arguments.stock && !kernel.sched_ext {
         return Err(Failure::input(format!(
             "kernel {} has no sched_ext, so perch cannot be loaded into it; take another (--kernel \

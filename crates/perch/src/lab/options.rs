@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use perch_lab::tools::Tool;
 use perch_lab::{Arch, Cpus, Topology};
 
@@ -11,6 +12,19 @@ use super::watched::WATCHED;
 use crate::agent;
 use crate::arguments::{BadValue, with_unit};
 use crate::output::Failure;
+
+/// A guest's kernel as an argument.
+#[derive(Args)]
+pub struct GuestKernel {
+    /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
+    #[arg(
+        long,
+        value_name = "VERSION|FILE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub kernel: String,
+}
 
 /// [`Cpus`] as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

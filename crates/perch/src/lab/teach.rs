@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RunArguments;
-use super::options::{Limit, limit};
+use super::options::{GuestKernel, Limit, limit};
 use super::ping::By;
 use crate::arguments::{duration_ns, quoted};
 use crate::compare;
@@ -48,15 +48,8 @@ pub struct Arguments {
         conflicts_with = "guest"
     )]
     machine: Option<String>,
-    /// The guest's kernel: a version such as 6.1, or a file [default: the newest 7.2 at hand]; the
-    /// simulator has the rules of its era
-    #[arg(
-        long,
-        value_name = "VERSION|FILE",
-        default_value = "",
-        hide_default_value = true
-    )]
-    kernel: String,
+    #[command(flatten)]
+    kernel: GuestKernel,
     /// CPUs of the machine to keep, a number or `all`
     #[arg(long, value_name = "N", default_value_t = Limit(Cpus::All), value_parser = limit)]
     cpus: Limit,
@@ -181,7 +174,7 @@ fn record_guest(
         "-m",
         machine,
         "--kernel",
-        &arguments.kernel,
+        &arguments.kernel.kernel,
         "--cpus",
         &cpus,
     ];
