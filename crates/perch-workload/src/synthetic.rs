@@ -18,6 +18,8 @@ const PIPE_FOOTPRINT: u32 = 77;
 /// Builds pairs of tasks that pass a byte to and fro through pipes.
 pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let pairs = keys.count("pairs", 1, 1, MAX_TASKS / 2)?;
+    let write_ns = keys.number("write_ns", 700, 1, 1_000_000_000)?;
+    let read_ns = keys.number("read_ns", 500, 1, 1_000_000_000)?;
     let allowed = keys.cpus()?;
     let counts = Demand {
         tasks: 2 * pairs,
@@ -35,7 +37,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             sync: true,
         };
         // The task's work in write(2), and then on its way into read(2).
-        let (write, read) = (Op::Run(Dist::around(700, 5)), Op::Run(Dist::around(500, 5)));
+        let [write, read] = [write_ns, read_ns].map(|ns| Op::Run(Dist::around(ns, 5)));
         let first = vec![
             write,
             send(there),

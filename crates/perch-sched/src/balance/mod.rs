@@ -3,8 +3,7 @@
 //! (docs/mechanisms/stock.md#balance).
 //!
 //! The model leaves out the mark of an imbalance on groups with tasks pinned to one CPU, asymmetric
-//! packing, NUMA balancing's preferred nodes, and the time that a pass takes on a CPU that then
-//! stays idle.
+//! packing and NUMA balancing's preferred nodes.
 
 mod capacity;
 mod check;
@@ -17,6 +16,7 @@ mod llc;
 mod lot;
 mod misfit;
 mod moves;
+mod newidle;
 mod pull;
 mod rt;
 mod state;
@@ -29,13 +29,13 @@ use perch_policy::{CpuMask, Era, Level, Topology};
 
 use crate::core::Sched;
 use crate::era::{BalanceRules, EraRules};
-use crate::hardware::{Access, Field, Symbol};
 
 use domain::DomainState;
 use imbalance::Idle;
 use pull::Pass;
 
 pub(crate) use moves::Vacated;
+pub(crate) use newidle::Search;
 pub(crate) use state::BalanceState;
 
 /// Returns the longest time between two periodic passes that can move a task which may use the CPUs of
@@ -253,78 +253,6 @@ impl Sched<'_> {
             thread.get_or_insert(c);
         }
         thread.or(local.iter().next()) == Some(cpu)
-    }
-
-    /// Looks for a task nearby for `cpu`, which ran out of tasks, if its average idle time is long
-    /// enough for this to pay. Returns whether a task came.
-    pub(crate) fn balance_newidle(&mut self, vacated: &mut dyn Vacated, cpu: usize) -> bool {
-        let avg_idle = self.rq.idleness(cpu).avg_idle_ns();
-        let Some(first) = self.balance.cpus[cpu]
-            .domains
-            .first()
-            .map(|d| d.newidle_cost_ns)
-        else {
-            return false;
-        };
-        self.due_as_idle(cpu, 0);
-        let newidle = Symbol::SchedBalanceNewidle;
-        self.line(cpu, newidle, Field::Overloaded, Access::Load);
-        let least = first.max(self.balance.rules.newidle_least_ns);
-        if !self.is_overloaded() || avg_idle < least {
-            return false;
-        }
-        // The last task has just left: the passes must not count it.
-        self.publish(cpu);
-        let mut spent = 0;
-        let mut pulled = false;
-        for i in 0..self.balance.cpus[cpu].domains.len() {
-            let d = self.balance.cpus[cpu].domains[i];
-            if i > 0 {
-                self.due_as_idle(cpu, i);
-            }
-            if avg_idle < spent + d.newidle_cost_ns {
-                break;
-            }
-            let Some(weight) = self.newidle_by_chance(cpu, i) else {
-                continue;
-            };
-            pulled = self.balance_domain(vacated, cpu, i, Idle::Newly) > 0;
-            let lot = &mut self.balance.cpus[cpu].domains[i].lot;
-            lot.note(self.rq.now(), weight * u32::from(pulled));
-            let cost = self.pass_ns(cpu, i);
-            self.add_chore(cpu, cost);
-            let d = &mut self.balance.cpus[cpu].domains[i];
-            d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
-            spent += cost;
-            if pulled || self.rq.nr(cpu) > 0 {
-                break;
-            }
-        }
-        self.searches(cpu, spent);
-        self.rq.idleness_mut(cpu).raise_max_cost(spent);
-        let mut first = None;
-        self.rq.each_waiting(cpu, &mut |task| {
-            first = Some(task);
-            false
-        });
-        if let Some(first) = first {
-            self.charge_kernel(cpu, first, spent);
-        }
-        pulled
-    }
-
-    /// Returns for how many passes the success of a newidle pass over a domain counts, or `None` if
-    /// the pass is not tried: 7.2 draws a lot.
-    fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> Option<u32> {
-        if !self.balance.rules.newidle_by_success {
-            return Some(1);
-        }
-        let lot = &mut self.balance.cpus[cpu].domains[i].lot;
-        let drawn = lot.draw(self.balance.random.below(1024));
-        if drawn.is_none() {
-            lot.note(self.rq.now(), 0);
-        }
-        drawn
     }
 
     /// Lets the maximum cost of a newidle pass decay by about 1 % a second.

@@ -60,11 +60,20 @@ impl Idleness {
         self.avg_idle_ns
     }
 
-    /// Notes that the CPU becomes idle.
-    pub fn begin(&mut self, now_ns: u64) {
+    /// Notes that the CPU becomes idle, after a search for a task that began at `since_ns`.
+    pub fn begin(&mut self, since_ns: u64) {
         self.idle = true;
-        self.idle_since_ns = now_ns;
-        self.busy_ns += now_ns - self.busy_since_ns;
+        self.idle_since_ns = since_ns;
+        self.busy_ns += since_ns - self.busy_since_ns;
+    }
+
+    /// Notes that the CPU begins to search for a task, or goes on with one that it has pulled. The search
+    /// is no busy time.
+    pub fn search(&mut self, now_ns: u64, begins: bool) {
+        if begins {
+            self.busy_ns += now_ns - self.busy_since_ns;
+        }
+        self.busy_since_ns = now_ns;
     }
 
     /// Notes that the CPU becomes busy.

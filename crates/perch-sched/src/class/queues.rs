@@ -241,11 +241,11 @@ impl RunQueues {
     }
 
     /// Notes that `cpu` becomes idle; the clock of its averages stops.
-    pub(crate) fn begin_idle(&mut self, cpu: usize) {
+    pub(crate) fn begin_idle(&mut self, cpu: usize, since_ns: u64) {
         let full = self.is_full(cpu);
         let c = &mut self.cpus[cpu];
         c.pelt.stop(self.now, full);
-        c.idleness.begin(self.now);
+        c.idleness.begin(since_ns);
     }
 
     /// Notes that `cpu` becomes busy.

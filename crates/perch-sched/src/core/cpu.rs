@@ -9,6 +9,7 @@ use super::contended::Owed;
 use super::inbox::Inbox;
 use super::leaving::Leaver;
 use super::segment::Segment;
+use crate::balance::Search;
 use crate::hardware::Costs;
 
 /// A CPU.
@@ -36,6 +37,8 @@ pub struct Cpu {
     pub(super) claim: Claim,
     /// True while the CPU looks for a task that waits elsewhere, under an outside scheduler.
     pub(super) searches: bool,
+    /// The search for a task that waits elsewhere, while it goes on.
+    pub(super) newidle: Option<Search>,
 }
 
 impl Cpu {
@@ -64,5 +67,6 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         leaver: Leaver::default(),
         claim: Claim::default(),
         searches: false,
+        newidle: None,
     }
 }

@@ -54,11 +54,6 @@ impl Sched<'_> {
         true
     }
 
-    /// Returns whether `cpu` looks for a task that waits elsewhere.
-    pub(crate) fn searches_for_task(&self, cpu: usize) -> bool {
-        self.cpus[cpu].searches
-    }
-
     /// Interrupts `cpu`, which was asked to reschedule, unless it executes this itself.
     pub(super) fn tell_resched(&mut self, cpu: usize) {
         if cpu != self.acting() {

@@ -6,9 +6,15 @@ use super::Sched;
 
 impl Sched<'_> {
     /// Makes `cpu`, which has no task to run, idle.
+    #[inline]
     pub(super) fn go_idle(&mut self, cpu: usize) {
+        self.go_idle_since(cpu, self.rq.now());
+    }
+
+    /// Makes `cpu` idle, which has had no task to run since `since_ns`.
+    pub(super) fn go_idle_since(&mut self, cpu: usize, since_ns: u64) {
         if !self.rq.idleness(cpu).is_idle() {
-            self.rq.begin_idle(cpu);
+            self.rq.begin_idle(cpu, since_ns);
         }
         let expected = self.rq.idleness(cpu).avg_idle_ns();
         self.publish(cpu);
@@ -28,7 +34,7 @@ impl Sched<'_> {
     /// Returns whether `cpu` has no task, and none is on its way there.
     pub(super) fn is_free(&self, cpu: usize) -> bool {
         let empty = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
-        !self.cpus[cpu].searches && empty && self.cpus[cpu].inbox.is_empty()
+        !self.searches_for_task(cpu) && empty && self.cpus[cpu].inbox.is_empty()
     }
 
     /// Lets `cpu` count as idle if it is free.

@@ -15,7 +15,9 @@ impl Sched<'_> {
         if self.cpus[cpu].inbox.take_kick() {
             self.rq.ask_resched(cpu);
         }
-        if self.rq.current(cpu).is_none() {
+        if self.cpus[cpu].newidle.is_some() {
+            self.go_on_searching(programs, cpu);
+        } else if self.rq.current(cpu).is_none() {
             let kicked = self.rq.has_ext() && self.rq.need_resched(cpu);
             if self.rq.nr(cpu) > 0 || kicked {
                 self.schedule(programs, cpu);

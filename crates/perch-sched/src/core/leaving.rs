@@ -14,8 +14,6 @@ pub(crate) struct Leaver {
     task: Option<TaskId>,
     /// When the CPU that it left idle has switched away from it, nanoseconds.
     gone_ns: u64,
-    /// The time that the CPU then spent on looking for a task elsewhere, in vain, nanoseconds.
-    searched_ns: u64,
 }
 
 impl Leaver {
@@ -23,7 +21,6 @@ impl Leaver {
     #[inline]
     pub fn runs(&mut self) {
         self.task = None;
-        self.searched_ns = 0;
     }
 
     /// Notes that `task`, which ran, has fallen asleep.
@@ -34,24 +31,23 @@ impl Leaver {
 }
 
 impl Sched<'_> {
-    /// Notes that `cpu`, which has run out of tasks, looks for one elsewhere for this long.
-    #[inline]
-    pub(crate) fn searches(&mut self, cpu: usize, ns: u64) {
-        self.cpus[cpu].leaver.searched_ns = ns;
-    }
-
     /// Begins the switch of `cpu` to its idle task. Returns whether that takes time.
     #[inline]
     pub(super) fn begin_leaving(&mut self, cpu: usize) -> bool {
-        let searched_ns = std::mem::take(&mut self.cpus[cpu].leaver.searched_ns);
-        let takes_ns = match self.costs.switch_out_ns() {
-            0 => return false,
-            ns => ns + searched_ns,
-        };
-        let gone_ns = self.rq.now() + takes_ns;
-        self.cpus[cpu].leaver.gone_ns = gone_ns;
+        if self.costs.switch_out_ns() == 0 {
+            return false;
+        }
+        let gone_ns = self.leaves_at(cpu, self.rq.now());
         self.later.add(gone_ns, Due::Left(cpu));
         true
+    }
+
+    /// Lets `cpu` begin its switch to its idle task at `at_ns`. Returns when it will have switched,
+    /// nanoseconds.
+    pub(super) fn leaves_at(&mut self, cpu: usize, at_ns: u64) -> u64 {
+        let gone_ns = at_ns + self.costs.switch_out_ns();
+        self.cpus[cpu].leaver.gone_ns = gone_ns;
+        gone_ns
     }
 
     /// Lets `cpu` count as idle, which was to switch to its idle task at `gone_ns`. It may have run

@@ -23,6 +23,7 @@ mod life;
 mod publish;
 mod queue;
 mod run;
+mod search;
 mod segment;
 mod select;
 mod tick;

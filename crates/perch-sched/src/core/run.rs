@@ -124,23 +124,16 @@ impl Sched<'_> {
         if self.rq.has_ext() && self.begin_search(cpu) {
             return;
         }
-        let mut next = self.pick(cpu);
-        if next.is_none() {
-            self.note_misfit(cpu);
+        if let Some(task) = self.pick(cpu) {
+            return self.switch_to(programs, cpu, task);
         }
-        // The balancer may take the running task off another CPU, which then picks its next task in
-        // the middle of the pass (`Switching`).
-        let may_pull = next.is_none() && self.cpus[cpu].inbox.is_empty() && !self.rq.has_ext();
-        if may_pull && self.balance_newidle(&mut Switching(programs), cpu) {
-            next = self.pick(cpu);
-        }
-        match next {
-            Some(task) => self.switch_to(programs, cpu, task),
-            None => self.go_idle(cpu),
+        self.note_misfit(cpu);
+        if !self.begin_newidle(cpu) {
+            self.go_idle(cpu);
         }
     }
 
-    fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
+    pub(super) fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
         let was_idle = self.rq.idleness(cpu).is_idle();
         if was_idle {
             self.leave_idle(cpu);

@@ -144,8 +144,8 @@ fn a_newly_idle_cpu_takes_the_second_of_two_tasks() {
     let machine = machine("kunpeng920");
     for era in ERAS.into_iter().filter(|&era| era != Era::V7_2) {
         let sleeper = vec![
-            Op::Run(Dist::Exponential(2 * MS)),
-            Op::Sleep(Dist::Exponential(2 * MS)),
+            Op::Run(Dist::Exponential(MS)),
+            Op::Sleep(Dist::Exponential(MS)),
             Op::Jump(0),
         ];
         let tasks = (0..3).map(|_| task(&machine, sleeper.clone(), 0..2));
@@ -158,6 +158,6 @@ fn a_newly_idle_cpu_takes_the_second_of_two_tasks() {
             wasted += usize::from(idle && waits);
         });
         // The tasks that ran less than half a millisecond ago stay: they are cache-hot.
-        assert!(20 * wasted < all, "{era}: {wasted} of {all}");
+        assert!(14 * wasted < all, "{era}: {wasted} of {all}");
     }
 }

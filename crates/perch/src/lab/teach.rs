@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::{Args, FromArgMatches, ValueEnum};
 use perch_experiment::{Arm, CompareSpec, Plan};
 use perch_lab::{Arch, Cpus, Topology};
+use perch_machine::{ByDistance, Hardware, IdleState, Machine};
 use perch_policy::Reason;
 use perch_record::{Cause, Profile, steady};
 use perch_report::{Align, Grid, figure, percent};
@@ -30,9 +31,10 @@ use crate::recording::Recording;
 const FILE: &str = "/tmp/perch-teach.perch";
 /// What a pair does before the guest's measured 10 ms, which a guest in modelled time can afford.
 const GUEST_TIMES: &str = "--warmup 20ms --measure 10ms";
-/// The simulator's times: its averages need a third of a second.
-const WARMUP_NS: u64 = 500_000_000;
-const MEASURE_NS: u64 = 50_000_000;
+/// The simulator's times. Its pairs are then as old as the guest's: a task's averages remember its start
+/// for a tenth of a second.
+const WARMUP_NS: u64 = 40_000_000;
+const MEASURE_NS: u64 = 20_000_000;
 /// Reasons that are rarer in every recording, as a share, are one row.
 const RARE: f64 = 0.005;
 
@@ -209,17 +211,15 @@ fn simulate(
 ) -> Result<(), Failure> {
     let recorded = Recording::open(guest, None, true)?;
     let (era, modes) = (recorded.model.era(), recorded.model.modes());
-    let machine = Arc::new(topology.machine().clone());
+    let machine = Arc::new(in_modelled_time(topology.machine()));
+    let pairs = load(arguments.by, pairs);
     let spec = CompareSpec {
         topology: perch_policy::Topology::new(&machine),
         machine,
         era,
         hz: recorded.header.hz,
         root_domain: RootDomain::default(),
-        workload: match arguments.by {
-            By::Pipe => format!("pipe:pairs={pairs}"),
-            by => format!("{}_rr:n={pairs}", by.name()),
-        },
+        workload: pairs,
         arms: vec![Arm::parse(&format!("simulated:{modes}"), era)?],
         plan: Plan::by_hand(WARMUP_NS, MEASURE_NS, Some(1)),
         statistics: false,
@@ -228,6 +228,43 @@ fn simulate(
         budget: Budget::DEFAULT,
     };
     compare::record(&spec, file, arguments.quiet)
+}
+
+/// The machine with the costs of a guest in modelled time: there an instruction takes a nanosecond, and no
+/// line has a way to go (docs/calibration.md#what-a-move-costs).
+fn in_modelled_time(machine: &Machine) -> Machine {
+    let hardware = Hardware {
+        transfer_ns: ByDistance([0; 7]),
+        ipi_ns: ByDistance([300; 7]),
+        llc_hit_ns: 0,
+        memory_ns: (0, 0),
+        // With half of what `perch record` takes; the rest comes before the choice.
+        wake_ns: 1500,
+        examine_ns: 100,
+        balance_ns: 1400,
+        balance_lines: 0,
+        tick_ns: 3000,
+        idle_states: vec![IdleState {
+            name: "HLT".to_string(),
+            exit_ns: 200,
+            residency_ns: 1,
+        }],
+        ..machine.hardware.clone()
+    };
+    Machine {
+        hardware,
+        ..machine.clone()
+    }
+}
+
+/// The load as a workload: the work of a side before and after it wakes the other one as four pairs do it
+/// in a guest, undisturbed, and beside them `perch record`, which reads without a pause.
+fn load(by: By, pairs: u32) -> String {
+    match by {
+        By::Tcp => format!("tcp_rr:n={pairs},before_ns=9440,after_ns=1000,hogs=1"),
+        By::Udp => format!("udp_rr:n={pairs},before_ns=7000,after_ns=1000,hogs=1"),
+        By::Pipe => format!("pipe:pairs={pairs},write_ns=4550,read_ns=1000,hogs=1"),
+    }
 }
 
 impl Pair {

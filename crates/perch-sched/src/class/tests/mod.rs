@@ -139,7 +139,7 @@ impl Queues {
         // Times of 0 mean that something never happened.
         rq.pass_to(1000 * MS);
         for cpu in 0..n {
-            rq.begin_idle(cpu);
+            rq.begin_idle(cpu, rq.now());
         }
         Queues { rq, host }
     }
@@ -211,7 +211,7 @@ impl Queues {
     fn go_on(&mut self, cpu: usize) -> Option<u32> {
         let next = self.schedule(cpu);
         if next.is_none() {
-            self.rq.begin_idle(cpu);
+            self.rq.begin_idle(cpu, self.rq.now());
         }
         next
     }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! CPUs that look for a task elsewhere before they idle. They run none, do not count as idle, and
+//! hear no interrupt: what is sent to them comes at the end of the pass under way.
+
+use super::run::Switching;
+use super::{Programs, Sched, kind};
+use crate::balance::Search;
+
+impl Sched<'_> {
+    /// Begins the newidle search of `cpu`, which has run out of tasks. Returns whether it has begun.
+    pub(super) fn begin_newidle(&mut self, cpu: usize) -> bool {
+        if self.rq.has_ext() || self.cpus[cpu].inbox.is_told() {
+            return false;
+        }
+        let Some(search) = self.newidle_search(cpu) else {
+            return false;
+        };
+        self.host.set_idle(cpu, false);
+        let now = self.rq.now();
+        self.rq.idleness_mut(cpu).search(now, true);
+        self.search_on(cpu, search);
+        true
+    }
+
+    /// Lets the pass under way of `search` take its time.
+    fn search_on(&mut self, cpu: usize, search: Search) {
+        self.cpus[cpu].newidle = Some(search);
+        let end_ns = self.rq.now() + search.pass_ns();
+        self.leaves_at(cpu, end_ns);
+        self.cpus[cpu].inbox.tell(true);
+        self.at(end_ns, kind::IPI, cpu as u32, 0);
+    }
+
+    /// Ends the pass under way of `cpu`, and goes on with the next one, with a task that the pass has
+    /// pulled or somebody has sent meanwhile, or with the idle task.
+    #[inline(never)]
+    pub(super) fn go_on_searching(&mut self, programs: &mut dyn Programs, cpu: usize) {
+        let Some(search) = self.cpus[cpu].newidle.take() else {
+            return;
+        };
+        let woken = self.rq.nr(cpu) > 0;
+        if !woken && let Err(next) = self.end_pass(&mut Switching(programs), cpu, search) {
+            return self.search_on(cpu, next);
+        }
+        let (now, took_ns) = (self.rq.now(), search.took_ns());
+        self.rq.idleness_mut(cpu).raise_max_cost(took_ns);
+        if woken {
+            // A wake-up ends an idle period (`idle_stamp`), and a pull begins none.
+            self.rq.begin_idle(cpu, now - took_ns);
+        }
+        match self.pick(cpu) {
+            Some(task) => {
+                if !woken {
+                    self.rq.idleness_mut(cpu).search(now, false);
+                }
+                self.switch_to(programs, cpu, task);
+            }
+            None => self.go_idle_since(cpu, now - took_ns),
+        }
+    }
+
+    /// Returns whether `cpu` looks for a task that waits elsewhere.
+    pub(crate) fn searches_for_task(&self, cpu: usize) -> bool {
+        self.cpus[cpu].searches || self.cpus[cpu].newidle.is_some()
+    }
+}
