@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The one reader of files that perch takes whole, and the one door to files that it reads piece by
-//! piece. It takes regular files and pipes, and no more bytes than a file of the kind can have: a
+//! The one reader of files that perch takes whole, the one door to files that it reads piece by
+//! piece, and the one writer ([`Fresh`]). The reader takes regular files and pipes, and no more bytes than a file of the kind can have: a
 //! device such as /dev/zero has no end, and would fill the memory. [`Spanned`] is a value of such a
 //! file with its place.
 
+mod fresh;
 mod schema;
 mod spanned;
 
+use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::OFlags;
+
+pub use fresh::Fresh;
 pub use schema::result_schema;
 pub use spanned::Spanned;
 
@@ -20,6 +26,8 @@ pub use spanned::Spanned;
 pub struct Kind {
     name: &'static str,
     most_bytes: u64,
+    /// True where a pipe may have it, too.
+    piped: bool,
 }
 
 /// Mebibytes.
@@ -35,18 +43,36 @@ impl Kind {
     /// An experiment in TOML.
     pub const EXPERIMENT: Kind = Kind::new("an experiment", 4 * MIB);
     /// The published figures of an experiment in CSV.
-    pub const FIGURES: Kind = Kind::new("published figures", 4 * MIB);
+    pub const FIGURES: Kind = Kind::new("published figures", 4 * MIB).lying();
     /// The configuration of the live scheduler.
     pub const CONFIGURATION: Kind = Kind::new("a configuration", MIB);
     /// A workload of rt-app in JSON.
     pub const RT_APP: Kind = Kind::new("a file of rt-app", 16 * MIB);
     /// Results, or counts of lines, in JSON. Counts have a record for each function and distance.
     pub const RESULTS: Kind = Kind::new("results", 256 * MIB);
+    /// A result in a store.
+    pub const STORED: Kind = Kind::new("a store's result", 256 * MIB).lying();
+    /// A scheduler of sched_ext, as source or as `perch scx build` writes it.
+    pub const SCHEDULER: Kind = Kind::new("a scheduler", 256 * MIB).lying();
+    /// A kernel, or a file system for a guest.
+    pub const KERNEL: Kind = Kind::new("a kernel", 1024 * MIB).lying();
     /// A kernel's configuration.
     pub const KERNEL_CONFIG: Kind = Kind::new("a kernel's configuration", 16 * MIB);
 
     const fn new(name: &'static str, most_bytes: u64) -> Kind {
-        Kind { name, most_bytes }
+        Kind {
+            name,
+            most_bytes,
+            piped: true,
+        }
+    }
+
+    /// A kind that lies in a folder of its own kind, where a pipe would keep perch waiting.
+    const fn lying(self) -> Kind {
+        Kind {
+            piped: false,
+            ..self
+        }
     }
 
     /// Returns the kind's name, as in "expected NAME".
@@ -72,12 +98,14 @@ pub enum FileError {
         source: io::Error,
     },
     /// The name leads to something else than a file.
-    #[error("cannot read {path}: it is {found}; expected a regular file or a pipe")]
+    #[error("cannot read {path}: it is {found}; expected {expected}")]
     NoFile {
         /// The name.
         path: String,
         /// The thing that is there.
         found: &'static str,
+        /// What may be there.
+        expected: &'static str,
     },
     /// The file is larger than any of its kind.
     #[error(
@@ -109,27 +137,63 @@ pub enum FileError {
 /// # Errors
 /// When the name leads to something else, such as a directory or a device, or the system refuses.
 pub fn open(path: &Path) -> Result<File, FileError> {
+    open_as(path, true)
+}
+
+fn open_as(path: &Path, piped: bool) -> Result<File, FileError> {
     let failed = |source| FileError::Io {
         path: path.display().to_string(),
         source,
     };
     // Only to open a device may have an effect, so this looks before it opens, too.
-    file_or_pipe(path, &std::fs::metadata(path).map_err(failed)?)?;
-    let file = File::open(path).map_err(failed)?;
-    file_or_pipe(path, &file.metadata().map_err(failed)?)?;
+    check(path, piped, &std::fs::metadata(path).map_err(failed)?)?;
+    let mut options = File::options();
+    if !piped {
+        options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+    }
+    let file = options.read(true).open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    check(path, piped, &found)?;
+    if found.is_file() {
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(identity(&found));
+    }
     Ok(file)
 }
 
-fn file_or_pipe(path: &Path, found: &Metadata) -> Result<(), FileError> {
+/// The files that perch has opened to read, by device and inode.
+static READ: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Returns whether perch has opened this file to read it.
+fn was_read(file: &Metadata) -> bool {
+    let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    read.contains(&identity(file))
+}
+
+/// Refuses what is no file and, unless it is `piped`, no pipe.
+fn check(path: &Path, piped: bool, found: &Metadata) -> Result<(), FileError> {
     let kind = found.file_type();
     let found = match () {
-        () if kind.is_file() || kind.is_fifo() => return Ok(()),
+        () if kind.is_file() || piped && kind.is_fifo() => return Ok(()),
+        () if kind.is_fifo() => "a pipe",
         () if kind.is_dir() => "a directory",
         () if kind.is_char_device() || kind.is_block_device() => "a device",
         () => "neither",
     };
     let path = path.display().to_string();
-    Err(FileError::NoFile { path, found })
+    let expected = match piped {
+        true => "a regular file or a pipe",
+        false => "a regular file",
+    };
+    Err(FileError::NoFile {
+        path,
+        found,
+        expected,
+    })
 }
 
 /// Reads a whole file.
@@ -137,7 +201,11 @@ fn file_or_pipe(path: &Path, found: &Metadata) -> Result<(), FileError> {
 /// # Errors
 /// Those of [`open`], and when the file is too large for its kind.
 pub fn bytes(path: &Path, kind: Kind) -> Result<Vec<u8>, FileError> {
-    bytes_of(open(path)?, &path.display().to_string(), kind)
+    bytes_of(
+        open_as(path, kind.piped)?,
+        &path.display().to_string(),
+        kind,
+    )
 }
 
 /// Reads a whole file of text.
@@ -145,7 +213,11 @@ pub fn bytes(path: &Path, kind: Kind) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// Those of [`bytes`], and when the file is not UTF-8.
 pub fn text(path: &Path, kind: Kind) -> Result<String, FileError> {
-    text_of(open(path)?, &path.display().to_string(), kind)
+    text_of(
+        open_as(path, kind.piped)?,
+        &path.display().to_string(),
+        kind,
+    )
 }
 
 /// Reads everything that `from` has, like [`bytes`]; errors call it `name`.
@@ -201,6 +273,22 @@ mod tests {
         }
         let why = text(Path::new("/no/such"), Kind::MACHINE).unwrap_err();
         assert!(matches!(why, FileError::Io { .. }), "{why}");
+    }
+
+    #[test]
+    fn a_pipe_is_none_of_what_lies_in_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        let made = rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0);
+        made.unwrap();
+        for kind in [Kind::STORED, Kind::FIGURES, Kind::SCHEDULER, Kind::KERNEL] {
+            let why = text(&path, kind).unwrap_err().to_string();
+            assert!(
+                why.ends_with("it is a pipe; expected a regular file"),
+                "{why}"
+            );
+        }
     }
 
     #[test]

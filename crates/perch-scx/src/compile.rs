@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use perch_file::{FileError, Kind};
+
 use crate::clang::{self, WANTED};
 use crate::native;
 
@@ -61,6 +63,9 @@ pub enum CompileError {
          clang-{WANTED}, or set PERCH_CLANG to one"
     )]
     Clang(String),
+    /// A source cannot be read.
+    #[error(transparent)]
+    Read(#[from] FileError),
     /// A file cannot be read or written.
     #[error("{path}: {error}", path = path.display())]
     File {
@@ -119,7 +124,7 @@ fn file_error(path: &Path) -> impl FnOnce(std::io::Error) -> CompileError {
 }
 
 fn read(path: &Path) -> Result<String, CompileError> {
-    fs::read_to_string(path).map_err(file_error(path))
+    Ok(perch_file::text(path, Kind::SCHEDULER)?)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CompileError> {

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use perch_file::{FileError, Kind};
 use perch_machine::Machine;
 use perch_policy::Topology;
 use perch_sim::Outside;
@@ -45,7 +46,10 @@ pub enum ForeignError {
     /// Its source cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A file cannot be read or written.
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] FileError),
+    /// A file cannot be written.
     #[error("{path}: {error}", path = path.display())]
     File {
         /// The file.
@@ -97,7 +101,7 @@ impl Package {
         let mut notes = Vec::new();
         let (place, text) = match set {
             Some(file) => {
-                let text = fs::read_to_string(file).map_err(file_error(file))?;
+                let text = perch_file::text(file, Kind::SCHEDULER)?;
                 (file.to_path_buf(), text)
             }
             None => {
@@ -150,7 +154,7 @@ impl Package {
     /// # Errors
     /// The file is none of those.
     pub fn read(path: &Path) -> Result<Package, ForeignError> {
-        let bytes = fs::read(path).map_err(file_error(path))?;
+        let bytes = perch_file::bytes(path, Kind::SCHEDULER)?;
         let refuse = |reason: &str| ForeignError::Description {
             path: path.to_path_buf(),
             reason: reason.to_string(),

@@ -26,6 +26,9 @@ const MOST_MADE: usize = 64;
 /// some 100 MB.
 const MOST_MADE_CPUS: usize = 16_384;
 
+/// The most parts of a value's dotted name: none lies deeper than three.
+pub(crate) const MOST_DEEP: usize = 8;
+
 /// A machine, and what it is in a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
@@ -146,6 +149,11 @@ fn changed(
     let mut machine = base.clone();
     for (key, value) in changes {
         let refused = |reason: String| SweepError::key(origin, key, reason);
+        if key.split('.').count() > MOST_DEEP {
+            let reason = format!("expected a name of at most {MOST_DEEP} parts");
+            let short: String = key.chars().take(60).collect();
+            return Err(SweepError::key(origin, format!("{short}…"), reason));
+        }
         let mut table: toml::Table =
             toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes");
         let is_same = read(&table, key) == Some(value);

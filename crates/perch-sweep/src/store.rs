@@ -23,6 +23,8 @@ const HEADER: &str = "perch-store.json";
 const RESULTS: &str = "results";
 /// The folder where files wait until they are whole.
 const UNFINISHED: &str = "unfinished";
+/// What the names of the files in that folder begin with.
+const PREFIX: &str = ".perch-";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -208,11 +210,32 @@ impl Store {
     /// Returns those of `simulations` whose results are not there.
     ///
     /// # Errors
-    /// When the system does not let it read the folders.
+    /// When a result is not as the store wrote it.
     pub fn lacks<'a>(&self, simulations: &'a [Prepared]) -> Result<Vec<&'a Prepared>, SweepError> {
-        let there = self.keys()?;
-        let missing = simulations.iter();
-        Ok(missing.filter(|one| !there.contains(&one.key)).collect())
+        let mut missing = Vec::new();
+        for one in simulations {
+            if self.get(&one.key)?.is_none() {
+                missing.push(one);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Removes those results of `simulations` that are not as the store wrote them, so that they are
+    /// simulated again. Returns their number.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn repair(&self, simulations: &[Prepared]) -> Result<usize, SweepError> {
+        let mut removed = 0;
+        for one in simulations {
+            if self.get(&one.key).is_err() {
+                let path = self.path(&one.key);
+                fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     /// Calls `visit` with each file among the results, and with its key where its name is one.
@@ -241,15 +264,24 @@ impl Store {
     /// When the file is not as the store wrote it.
     pub fn get(&self, key: &Key) -> Result<Option<Stored>, SweepError> {
         let path = self.path(key);
-        if !path.exists() {
+        if fs::symlink_metadata(&path).is_err() {
             return Ok(None);
         }
-        let text = perch_file::text(&path, Kind::RESULTS)?;
-        let stored: Stored = serde_json::from_str(&text).map_err(|error| SweepError::Format {
+        let text = perch_file::text(&path, Kind::STORED)?;
+        let altered = |reason: String| SweepError::Format {
             origin: path.display().to_string(),
-            reason: format!("{error}; remove the file, and the sweep makes it again"),
-        })?;
-        Ok(Some(stored))
+            reason: format!("{reason}; perch sweep run --repair simulates it again"),
+        };
+        let stored: Stored =
+            serde_json::from_str(&text).map_err(|error| altered(error.to_string()))?;
+        match () {
+            () if stored.key != *key => Err(altered(format!("it is the result of {}", stored.key))),
+            () if stored.model != MODEL => Err(altered(format!("it is of model {}", stored.model))),
+            () if stored.digest != digest(json(&stored.result).as_bytes()) => Err(altered(
+                "the result is not the one that was written".to_string(),
+            )),
+            () => Ok(Some(stored)),
+        }
     }
 
     /// Keeps a result.
@@ -267,7 +299,7 @@ impl Store {
     fn write(&self, path: &Path, text: &str) -> Result<(), SweepError> {
         let unfinished = self.root.join(UNFINISHED);
         let written = || {
-            let mut file = Builder::new().tempfile_in(&unfinished)?;
+            let mut file = Builder::new().prefix(PREFIX).tempfile_in(&unfinished)?;
             file.write_all(text.as_bytes())?;
             readable(file.as_file())?;
             file.persist(path).map_err(|error| error.error)?;
@@ -308,15 +340,6 @@ impl Store {
             Ok(None) => return Some("it is gone".to_string()),
             Err(error) => return Some(error.to_string()),
         };
-        if stored.key != *key {
-            return Some(format!("it is the result of {}", stored.key));
-        }
-        if stored.model != MODEL {
-            return Some(format!("it is of model {}", stored.model));
-        }
-        if stored.digest != digest(json(&stored.result).as_bytes()) {
-            return Some("the result is not the one that was written".to_string());
-        }
         match stored.simulation.key("simulation") {
             Ok(found) if found == *key => None,
             Ok(found) => Some(format!("its simulation has the key {found}")),
@@ -344,8 +367,11 @@ impl Store {
             Ok(())
         })?;
         for path in entries(&root.join(UNFINISHED))? {
-            fs::remove_file(&path).map_err(SweepError::io(&path))?;
-            pruned.unfinished += 1;
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            if name.is_some_and(|name| name.starts_with(PREFIX)) {
+                fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                pruned.unfinished += 1;
+            }
         }
         if !is_ours {
             let header = root.join(HEADER);
@@ -362,8 +388,15 @@ fn readable(file: &fs::File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o644))
 }
 
-/// Returns what is in a folder, sorted; nothing where there is no folder.
+/// Returns what is in a folder, sorted; nothing where there is no folder. A link leads out of the store, so
+/// that what is behind it is not the store's.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, SweepError> {
+    if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
+        return Err(SweepError::Store {
+            path: folder.display().to_string(),
+            reason: "it is a link; expected a folder of the store's own".to_string(),
+        });
+    }
     let read = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(SweepError::io(folder))?,

@@ -226,7 +226,7 @@ fn damage_is_found_and_half_files_are_no_results() {
     let results = walk(&folder.path().join("results"));
     // As a writer leaves it that is killed.
     let half = fs::read(&results[0]).unwrap();
-    let unfinished = folder.path().join("unfinished/x");
+    let unfinished = folder.path().join("unfinished/.perch-x");
     fs::write(unfinished, &half[..half.len() / 2]).unwrap();
     assert_eq!(store.keys().unwrap().len(), 8);
     assert_eq!(store.verify().unwrap().len(), 1);
@@ -238,8 +238,24 @@ fn damage_is_found_and_half_files_are_no_results() {
     fs::write(folder.path().join("results/readme"), "").unwrap();
     let faults = store.verify().unwrap();
     assert_eq!(faults.len(), 4, "{faults:?}");
+    // Nobody takes such a result for one, and whoever repairs it simulates it again.
+    let again = sweep.run(folder.path(), Shard::WHOLE, 2, &mut quiet);
+    let why = again.unwrap_err().to_string();
+    assert!(why.contains("--repair"), "{why}");
+    assert!(sweep.collect(&store).is_err());
+    let simulations = sweep.simulations(Shard::WHOLE).unwrap();
+    assert_eq!(store.repair(&simulations).unwrap(), 2);
+    let again = sweep.run(folder.path(), Shard::WHOLE, 2, &mut quiet);
+    assert_eq!(again.unwrap().made, 2);
     let pruned = Store::prune(folder.path(), |_| true).unwrap();
     assert_eq!((pruned.results, pruned.unfinished), (0, 1));
+    // So is what a link leads to.
+    let precious = tempfile::tempdir().unwrap();
+    fs::write(precious.path().join(".perch-thesis"), "").unwrap();
+    fs::remove_dir(folder.path().join("unfinished")).unwrap();
+    std::os::unix::fs::symlink(precious.path(), folder.path().join("unfinished")).unwrap();
+    assert!(Store::prune(folder.path(), |_| true).is_err());
+    assert!(precious.path().join(".perch-thesis").exists());
     // A folder of something else is left alone.
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("thesis.tex"), "").unwrap();
@@ -289,6 +305,20 @@ fn mistakes_name_the_key_before_anything_runs() {
         let error = error.expect_err(to);
         assert!(error.is_input(), "{error}");
         assert!(error.to_string().contains(named), "{to}: {error}");
+    }
+}
+
+/// Work that grows with the input is bounded before it is done.
+#[test]
+fn names_without_end_and_axes_without_number_are_refused() {
+    let deep = format!("[axes]\n\"hardware{}\" = [1]", ".x".repeat(5000));
+    let many: String = (0..1000)
+        .map(|i| format!("axes.workload.k{i} = [1]\n"))
+        .collect();
+    for (axes, reason) in [(deep, "of at most 8 parts"), (many, "at most 256 axes")] {
+        let text = format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{axes}");
+        let error = sweep(&text).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{error}");
     }
 }
 

@@ -56,7 +56,9 @@ impl Common {
 
 /// The version and the command line of this perch, with which a reader gets the same result again.
 pub fn origin() -> Origin {
-    let arguments = std::env::args().skip(1).map(|argument| quoted(&argument));
+    let arguments = std::env::args_os()
+        .skip(1)
+        .map(|argument| quoted(&argument.to_string_lossy()));
     let words: Vec<String> = ["perch".to_string()].into_iter().chain(arguments).collect();
     Origin {
         version: env!("CARGO_PKG_VERSION").to_string(),

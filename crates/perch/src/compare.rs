@@ -201,9 +201,11 @@ fn watch<W: Watch>(
 
 /// The name of an arm's file.
 fn of_arm(spec: &CompareSpec, file: &Path, arm: &Arm) -> PathBuf {
+    // A pipe or /dev/null takes the files of all arms.
+    let replaced = !std::fs::metadata(file).is_ok_and(|found| !found.is_file());
     match spec.arms.len() {
-        1 => file.to_path_buf(),
-        _ => with_name(file, &arm.name),
+        n if n > 1 && replaced => with_name(file, &arm.name),
+        _ => file.to_path_buf(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -104,7 +105,10 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let wrong = |error: std::io::Error| Failure::run(format!("{path}: {error}"));
     // A recording grows in its place. Hours may stand in it when the recorder is killed or the disk is
     // full, and a reader takes one that was cut off.
-    let file = BufWriter::new(File::create(&arguments.output).map_err(wrong)?);
+    // It has command lines and the work of every user, so it is its owner's alone.
+    let mut options = File::options();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let file = BufWriter::new(options.open(&arguments.output).map_err(wrong)?);
     let (cpus, shared) = (topology.nr_cpus(), topology.nr_shared());
     let writer = Writer::new(file, header, cpus, shared).map_err(wrong)?;
     let signals = Signals::block();

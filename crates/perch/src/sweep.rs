@@ -62,6 +62,9 @@ pub struct RunArguments {
     /// Threads to simulate on; results do not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<u32>,
+    /// Simulate again what the store has in another form than perch wrote it
+    #[arg(long)]
+    repair: bool,
     /// Memory that the tasks and the scores of one simulation may take; what asks for more is refused
     #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
     budget: Budget,
@@ -131,6 +134,15 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
 /// Simulates what the store does not have, and returns the messages of the simulations that failed.
 fn simulate(sweep: &Sweep, arguments: &RunArguments) -> Result<Vec<String>, Failure> {
     let jobs = threads(arguments.jobs);
+    if arguments.repair && arguments.store.exists() {
+        let simulations = sweep.simulations(arguments.shard)?;
+        let removed = Store::existing(&arguments.store)?.repair(&simulations)?;
+        if !arguments.quiet {
+            say(format_args!(
+                "removed {removed} results that were not as perch wrote them"
+            ));
+        }
+    }
     let meter = Meter::new(&arguments.sweep, Unit::Weighed, arguments.quiet);
     let mut advance = |at: Progress| {
         meter.advance_by_cost(at.done as u64, at.all as u64, at.part);

@@ -127,7 +127,9 @@ pub(super) fn unpack(
     folder: &Path,
     config: Option<PathBuf>,
 ) -> Result<()> {
-    let bytes = fs::read(path).map_err(Error::file("read the kernel", path))?;
+    let bytes = perch_file::bytes(path, perch_file::Kind::KERNEL);
+    let bytes = bytes
+        .map_err(|error| Error::file("read the kernel", path)(std::io::Error::other(error)))?;
     let refused = |why: &dyn Display| Error::Input(format!("{}: {why}", path.display()));
     let image = image::read(&bytes).map_err(|why| refused(&why))?;
     if image.arch != arch {

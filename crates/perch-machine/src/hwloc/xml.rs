@@ -169,7 +169,8 @@ impl Parser<'_> {
         at: usize,
     ) -> Result<BTreeMap<String, String>, MachineError> {
         let mut attributes = BTreeMap::new();
-        for attribute in element.attributes() {
+        // The reader's own search for an attribute given twice takes the square of their number.
+        for attribute in element.attributes().with_checks(false) {
             let broken = |error: String| {
                 self.problem(
                     at,
@@ -183,7 +184,12 @@ impl Parser<'_> {
                 .unescape_value()
                 .map_err(|error| broken(error.to_string()))?;
             let key = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
-            attributes.insert(key, value.into_owned());
+            if let Some(key) = attributes
+                .insert(key.clone(), value.into_owned())
+                .map(|_| key)
+            {
+                return Err(broken(format!("`{key}` is there twice")));
+            }
         }
         Ok(attributes)
     }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ const MOST_CLIENTS: usize = 64;
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
+    /// The socket's device and inode.
+    bound: (u64, u64),
     /// Whoever connects before there are answers waits for them here.
     waiting: Option<UnixListener>,
     stop: Arc<AtomicBool>,
@@ -33,10 +36,11 @@ pub struct Server {
 
 impl Server {
     /// Makes the socket `path` and its folders. A socket at which no process answers any more is
-    /// replaced.
+    /// replaced, and nothing else is.
     ///
     /// # Errors
-    /// When the socket cannot be made, or when another process answers there.
+    /// When the socket cannot be made, when another process answers there, or when a file that is no
+    /// socket has that name.
     pub fn bind(path: &Path) -> io::Result<Server> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -45,13 +49,21 @@ impl Server {
             let message = "another scheduler answers there";
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
+            Ok(_) => {
+                let message = "another file, which is no socket, has that name";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
+        let waiting = UnixListener::bind(path)?;
+        let bound = fs::symlink_metadata(path)?;
         Ok(Server {
             path: path.to_path_buf(),
-            waiting: Some(UnixListener::bind(path)?),
+            bound: (bound.dev(), bound.ino()),
+            waiting: Some(waiting),
             stop: Arc::new(AtomicBool::new(false)),
             thread: None,
         })
@@ -79,7 +91,11 @@ impl Drop for Server {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes the thread that waits for a client to connect.
         let woken = self.thread.is_some() && UnixStream::connect(&self.path).is_ok();
-        let _ = fs::remove_file(&self.path);
+        // Another process may have put something else there.
+        let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.bound;
+        if fs::symlink_metadata(&self.path).is_ok_and(ours) {
+            let _ = fs::remove_file(&self.path);
+        }
         if let (true, Some(thread)) = (woken, self.thread.take()) {
             let _ = thread.join();
         }
@@ -182,4 +198,27 @@ fn answer(line: &[u8], source: &Source) -> Result<Value, RequestError> {
         (_, _) => return Err(RequestError::Unknown(request.req)),
     }
     serde_json::to_value(source.report()).map_err(RequestError::Report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_is_replaced_and_only_the_own_one_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("perch.sock");
+        fs::write(&path, "a thesis").unwrap();
+        let why = Server::bind(&path).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a thesis");
+        fs::remove_file(&path).unwrap();
+        // A socket that nobody answers at any more.
+        drop(UnixListener::bind(&path).unwrap());
+        let server = Server::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another's").unwrap();
+        drop(server);
+        assert!(path.exists());
+    }
 }

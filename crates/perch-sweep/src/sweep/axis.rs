@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::error::SweepError;
+use crate::machine::MOST_DEEP;
 use crate::simulation::Simulation;
 
 /// The most values of a range.
@@ -133,7 +134,11 @@ pub(super) enum Scale {
 /// Reads the axes of a table; `key` is the table's own in errors.
 pub(super) fn axes(table: &toml::Table, key: &str, origin: &str) -> Result<Vec<Axis>, SweepError> {
     let mut found = Vec::new();
-    collect(table, "", &mut |name, value| {
+    collect(table, "", [key, origin], &mut |name, value| {
+        if found.len() == MOST_AXES {
+            let reason = format!("expected at most {MOST_AXES} axes");
+            return Err(SweepError::key(origin, key, reason));
+        }
         let what = What::of(name).ok_or(AxisError::Name);
         let axis = what.and_then(|what| Axis::read(name, what, value));
         let refused = |error| SweepError::key(origin, format!("{key}.{name}"), error);
@@ -143,10 +148,14 @@ pub(super) fn axes(table: &toml::Table, key: &str, origin: &str) -> Result<Vec<A
     Ok(found)
 }
 
+/// The most axes of a sweep; with two values each, 20 of them have more combinations than a sweep may.
+const MOST_AXES: usize = 256;
+
 /// Calls `axis` with each value of a table and its dotted name.
 fn collect(
     table: &toml::Table,
     above: &str,
+    [top, origin]: [&str; 2],
     axis: &mut dyn FnMut(&str, &Value) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
     for (key, value) in table {
@@ -155,9 +164,14 @@ fn collect(
         } else {
             format!("{above}.{key}")
         };
+        if name.split('.').count() > MOST_DEEP {
+            let short = name.chars().take(60).collect::<String>();
+            let reason = format!("expected a name of at most {MOST_DEEP} parts");
+            return Err(SweepError::key(origin, format!("{top}.{short}…"), reason));
+        }
         match value {
             Value::Table(inner) if name != "arm" && !inner.contains_key("from") => {
-                collect(inner, &name, axis)?;
+                collect(inner, &name, [top, origin], axis)?;
             }
             value => axis(&name, value)?,
         }

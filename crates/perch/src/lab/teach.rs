@@ -30,10 +30,10 @@ use crate::recording::Recording;
 /// The recording, in a guest.
 const FILE: &str = "/tmp/perch-teach.perch";
 /// What a pair does before the guest's measured 10 ms, which a guest in modelled time can afford.
-const GUEST_TIMES: &str = "--warmup 20ms --measure 10ms";
+const GUEST_TIMES: &str = "--warmup 100ms --measure 10ms";
 /// The simulator's times. Its pairs are then as old as the guest's: a task's averages remember its start
 /// for a tenth of a second.
-const WARMUP_NS: u64 = 40_000_000;
+const WARMUP_NS: u64 = 110_000_000;
 const MEASURE_NS: u64 = 20_000_000;
 /// Reasons that are rarer in every recording, as a share, are one row.
 const RARE: f64 = 0.005;
@@ -168,7 +168,7 @@ fn record_guest(
 ) -> Result<(), Failure> {
     let by = arguments.by.name();
     let script = format!(
-        "ip link set lo up; perch record -o {FILE} -- perch lab pairs --by {by} --pairs {pairs} {GUEST_TIMES}"
+        "ip link set lo up; perch record --buffer 128m -o {FILE} -- perch lab pairs --by {by} --pairs {pairs} {GUEST_TIMES}"
     );
     let [cpus, seed] = [arguments.cpus.to_string(), arguments.seed.to_string()];
     let mut words = vec![

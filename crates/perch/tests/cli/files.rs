@@ -17,7 +17,7 @@ fn devices_and_directories_are_no_files() {
             &["import", path, "-o", "/no/such/folder/out"],
             &["run", "--config", path],
         ] {
-            refused(arguments, &[path, "expected a regular file or a pipe"]);
+            refused(arguments, &[path, "expected a regular file"]);
         }
         for kind in ["rtapp", "recorded"] {
             let load = format!("{kind}:{path}");
@@ -40,6 +40,21 @@ fn a_file_that_is_larger_than_any_of_its_kind() {
         &["run", "--config", &path],
     ] {
         refused(arguments, &["large.toml", "MiB", "perch reads"]);
+    }
+}
+
+/// The input stands, whatever name it has as the output.
+#[test]
+fn no_command_writes_over_what_it_reads() {
+    let report = file("own", "own.json", "{}");
+    let trace = file("own", "own.trace", "no trace\n");
+    for (path, arguments) in [
+        (&report, &["report", &report, "-o", &report][..]),
+        (&trace, &["import", &trace, "-o", &trace]),
+    ] {
+        let before = std::fs::read(path).unwrap();
+        assert!(!perch(arguments).status.success(), "{arguments:?}");
+        assert_eq!(std::fs::read(path).unwrap(), before);
     }
 }
 
