@@ -213,6 +213,8 @@ pub struct EraRules {
     /// away from goes there without a choice (5.8; here from 6.0 on); earlier wakers wait for the
     /// switch.
     pub idle_by_wake_list: bool,
+    /// True if a CPU that takes a wakee off its list counts as taken until it has enqueued it.
+    pub pending_until_queued: bool,
     /// EEVDF: true if a task or group that sleeps while it owes time stays queued (since 6.12).
     /// Before, it leaves and keeps its lag.
     pub delays_dequeue: bool,
@@ -353,6 +355,7 @@ impl EraRules {
             est_got_all: era.has(Change::EstGotAll),
             born_by_queue: era.has(Change::BornByQueue),
             idle_by_wake_list: era.has(Change::IdleByWakeList),
+            pending_until_queued: era.has(Change::PendingUntilQueued),
             delays_dequeue: era.has(Change::DelayedDequeue),
             keeps_older_lag: era.has(Change::KeepsOlderLag),
             preempts_again: era.has(Change::PreemptsAgain),

@@ -164,6 +164,10 @@ changes! {
         "a pass that moves utilisation counts util_est, and halves it with each failed pass",
         "", "between 5.6 and 6.1, taken as 6.1",
         "no task was small enough, and the pass failed for ever";
+    PendingUntilQueued: 6, 2,
+        "a CPU with a wakee on its list counts as taken until it has enqueued it",
+        "d6962c4fe8f9", "before, it cleared the flag first",
+        "others saw it idle in between, and chose it too";
     UtilFitsCpu: 6, 2,
         "the margin of a fifth is for utilisation alone, not for uclamp",
         "48d5e9daa8b7", "",

@@ -165,7 +165,7 @@ impl Sched<'_> {
             && !self.searches_for_task(cpu);
         let says = self.host.is_idle(cpu);
         hold!(
-            says == free || says && self.is_claimed(cpu),
+            says == free || says && (self.is_claimed(cpu) || self.takes_off_list(cpu)),
             "idle bit {says}: current {:?}, {nr} queued, {} to come",
             current,
             inbox.tasks().len()

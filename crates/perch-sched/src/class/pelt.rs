@@ -254,6 +254,11 @@ impl Average {
         self.util_sum + other.util_sum >= (SUM_MAX - 1024) * 1024 - SUM_MAX
     }
 
+    /// Updates a sleeper's averages to the time of its queue's last update.
+    pub fn reach(&mut self, queue: &Average) {
+        self.update(queue.updated_ns, Activity::NONE);
+    }
+
     /// Adds a task's averages to those of its new queue; both are updated to the same time.
     pub fn attach(&mut self, task: &Average) {
         self.load_sum += task.load_sum;
@@ -272,6 +277,25 @@ impl Average {
         self.load = self.load.saturating_sub(task.load);
         self.runnable = self.runnable.saturating_sub(task.runnable);
         self.util = self.util.saturating_sub(task.util);
+    }
+
+    /// Returns load, runnable and utilisation.
+    pub fn averages(&self) -> [u32; 3] {
+        [self.load, self.runnable, self.util]
+    }
+
+    /// Takes the load, runnable and utilisation of tasks that have left out of those of their queue. What
+    /// these tasks did since their averages last moved stays in the queue's sums.
+    pub fn remove(&mut self, [load, runnable, util]: [u32; 3]) {
+        let divider = self.divider();
+        self.load_sum = self.load_sum.saturating_sub(u64::from(load) * divider);
+        self.runnable_sum = self
+            .runnable_sum
+            .saturating_sub(u64::from(runnable) * divider);
+        self.util_sum = self.util_sum.saturating_sub(u64::from(util) * divider);
+        self.load = self.load.saturating_sub(load);
+        self.runnable = self.runnable.saturating_sub(runnable);
+        self.util = self.util.saturating_sub(util);
     }
 
     /// Returns whether any sum is more than 0.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Interrupts that CPUs send one another.
 
+use super::later::Due;
 use super::{Sched, kind};
 
 impl Sched<'_> {
@@ -18,6 +19,27 @@ impl Sched<'_> {
         }
         let at_ns = self.rq.now() + delay;
         self.at(at_ns, kind::IPI, cpu as u32, 0);
+        let listed = cpu != from && !self.cpus[cpu].inbox.is_empty();
+        if !self.rules.pending_until_queued && listed {
+            let begins_ns = at_ns.saturating_sub(self.costs.wake_ns(0) / 2);
+            self.later.add(begins_ns, Due::Unlisted(cpu));
+        }
+    }
+
+    /// Lets others see `cpu` idle again, which clears the flag that wakees are on its list
+    /// (`ttwu_pending`) before it enqueues them. That is half of a wake-up's work.
+    pub(super) fn take_off_list(&mut self, cpu: usize) {
+        if self.takes_off_list(cpu) {
+            self.host.set_idle(cpu, true);
+        }
+    }
+
+    /// Returns whether `cpu` is idle but for wakees on its list, where others may see it so.
+    pub(crate) fn takes_off_list(&self, cpu: usize) -> bool {
+        let idle = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
+        let busy = self.leaves_for_ns(cpu) > 0 || self.searches_for_task(cpu);
+        let listed = !self.cpus[cpu].inbox.is_empty();
+        !self.rules.pending_until_queued && idle && !busy && listed
     }
 
     /// Has the overloaded CPUs push their tasks, one after the other.

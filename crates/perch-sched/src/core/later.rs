@@ -10,6 +10,8 @@ use super::Sched;
 pub(super) enum Due {
     /// This CPU has switched to its idle task.
     Left(usize),
+    /// This CPU takes its wakees off the list.
+    Unlisted(usize),
     /// The waker on this CPU is done, and others see which CPU it has chosen.
     Woken(usize),
 }
@@ -45,6 +47,7 @@ impl Sched<'_> {
         while let Some((at_ns, due)) = self.later.take(now) {
             match due {
                 Due::Left(cpu) => self.end_leaving(cpu, at_ns),
+                Due::Unlisted(cpu) => self.take_off_list(cpu),
                 Due::Woken(by) => self.end_claim_of(by, at_ns),
             }
         }

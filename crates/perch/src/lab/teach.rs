@@ -30,10 +30,10 @@ use crate::recording::Recording;
 /// The recording, in a guest.
 const FILE: &str = "/tmp/perch-teach.perch";
 /// What a pair does before the guest's measured 10 ms, which a guest in modelled time can afford.
-const GUEST_TIMES: &str = "--warmup 100ms --measure 10ms";
+const GUEST_TIMES: &str = "--warmup 20ms --measure 10ms";
 /// The simulator's times. Its pairs are then as old as the guest's: a task's averages remember its start
 /// for a tenth of a second.
-const WARMUP_NS: u64 = 110_000_000;
+const WARMUP_NS: u64 = 40_000_000;
 const MEASURE_NS: u64 = 20_000_000;
 /// Reasons that are rarer in every recording, as a share, are one row.
 const RARE: f64 = 0.005;
@@ -238,8 +238,8 @@ fn in_modelled_time(machine: &Machine) -> Machine {
         ipi_ns: ByDistance([300; 7]),
         llc_hit_ns: 0,
         memory_ns: (0, 0),
-        // With half of what `perch record` takes; the rest comes before the choice.
-        wake_ns: 1500,
+        // With what `perch record` takes after the choice; the rest comes before it.
+        wake_ns: 1000,
         examine_ns: 100,
         balance_ns: 1400,
         balance_lines: 0,
@@ -261,9 +261,9 @@ fn in_modelled_time(machine: &Machine) -> Machine {
 /// in a guest, undisturbed, and beside them `perch record`, which reads without a pause.
 fn load(by: By, pairs: u32) -> String {
     match by {
-        By::Tcp => format!("tcp_rr:n={pairs},before_ns=9440,after_ns=1000,hogs=1"),
-        By::Udp => format!("udp_rr:n={pairs},before_ns=7000,after_ns=1000,hogs=1"),
-        By::Pipe => format!("pipe:pairs={pairs},write_ns=4550,read_ns=1000,hogs=1"),
+        By::Tcp => format!("tcp_rr:n={pairs},before_ns=9940,after_ns=1000,hogs=1"),
+        By::Udp => format!("udp_rr:n={pairs},before_ns=7500,after_ns=1000,hogs=1"),
+        By::Pipe => format!("pipe:pairs={pairs},write_ns=5050,read_ns=1000,hogs=1"),
     }
 }
 

@@ -261,6 +261,11 @@ impl RunQueues {
                     running: fair.curr != EntityId::NONE,
                 },
             );
+            // The kernel takes a sleeper's averages from the queue's sums, which have what it did since they
+            // last moved, and lets what it has done on the way go: the sums are its members' no more.
+            if fair.has_lost {
+                continue;
+            }
             for (what, (&kept, &sum)) in ["load", "runnable", "util"]
                 .iter()
                 .zip(kept.iter().zip(&sums))

@@ -160,13 +160,24 @@ impl RunQueues {
     pub(in crate::class) fn leave_cpu(&mut self, task: TaskId) {
         let cpu = self.tasks[task].cpu;
         let (queue, entity) = self.level_of(task);
-        self.touch_levels(queue);
+        // Of a group's queue the model takes the task at once.
+        let own = queue == QueueId::of_cpu(cpu) && !self.rules.groups.by_weight;
+        if !own {
+            self.touch_levels(queue);
+        }
         let now = self.cpus[cpu].pelt.read(self.now);
         let moved_is_cold = self.rules.balance.moved_is_cold;
         let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
         let (fair, se) = self.fair.both_mut(queue, entity);
         let leaves = std::mem::take(&mut se.attached);
-        if leaves {
+        if leaves && own {
+            se.average.reach(&fair.average);
+            fair.has_lost = true;
+            for (all, one) in fair.removed.iter_mut().zip(se.average.averages()) {
+                *all += one;
+            }
+            se.average.update(now, Activity::NONE);
+        } else if leaves {
             se.average.update(now, Activity::NONE);
             fair.average.detach(&se.average);
         }

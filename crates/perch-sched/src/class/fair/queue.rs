@@ -91,6 +91,11 @@ pub struct FairQueue {
     pub nr_delayed: u32,
     /// The averages of the queue; its sleeping tasks count too.
     pub average: Average,
+    /// The load, runnable and utilisation of sleepers that wake-ups have taken to other CPUs. They leave
+    /// the averages at the next update (`removed`).
+    pub removed: [u32; 3],
+    /// True once a sleeper has left so, for the walk over the books.
+    pub has_lost: bool,
     /// The sum of the util_est of all runnable tasks of a CPU, kept for the CPU's queue only.
     pub est: u32,
     /// CFS: the entity that a wakee preempted and that is preferred at the next pick; `NONE` if
@@ -123,6 +128,8 @@ impl Default for FairQueue {
             entities: 0,
             nr_delayed: 0,
             average: Average::default(),
+            removed: [0; 3],
+            has_lost: false,
             est: 0,
             last_buddy: EntityId::NONE,
             next_buddy: EntityId::NONE,

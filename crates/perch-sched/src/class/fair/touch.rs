@@ -13,6 +13,9 @@ impl RunQueues {
     pub(in crate::class) fn touch_queue(&mut self, cpu: usize) {
         let (c, fair) = (&mut self.cpus[cpu], self.fair.cpu_queue_mut(cpu));
         let now = c.pelt.read(self.now);
+        if fair.removed != [0; 3] {
+            fair.average.remove(std::mem::take(&mut fair.removed));
+        }
         if !fair.average.is_due(now) {
             return;
         }
