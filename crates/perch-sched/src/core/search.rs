@@ -9,7 +9,9 @@ use crate::balance::Search;
 impl Sched<'_> {
     /// Begins the newidle search of `cpu`, which has run out of tasks. Returns whether it has begun.
     pub(super) fn begin_newidle(&mut self, cpu: usize) -> bool {
-        if self.rq.has_ext() || self.cpus[cpu].inbox.is_told() {
+        // A CPU that was idle, and whose task somebody has taken before it ran, idles on.
+        let was_idle = self.rq.idleness(cpu).is_idle();
+        if self.rq.has_ext() || was_idle || self.cpus[cpu].inbox.is_told() {
             return false;
         }
         let Some(search) = self.newidle_search(cpu) else {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! nr_idle_scan follows the LLC's utilisation, late; utilisation follows PELT.
 
+use std::sync::Arc;
+
+use perch_machine::Machine;
 use perch_policy::Era;
 use perch_sim::workload::Op;
 use perch_sim::{Dist, Glimpse};
@@ -90,6 +93,31 @@ fn the_budget_is_the_formula_at_each_steady_load() {
             seen.0
         );
     }
+}
+
+/// Tasks that move at two of three wake-ups lose no utilisation on the way: what one did since its averages
+/// last moved stays with the queue where it ran.
+#[test]
+fn pairs_that_wander_keep_their_utilisation() {
+    let w16 = Arc::new(Machine::regular("w16", 1, 1, 1, 0, 16, 1).unwrap());
+    let load = workload(&w16, "tcp_rr:n=10");
+    let (mut util, mut n, mut from, mut busy) = (0.0, 0.0, None, 0.0);
+    checked(&scenario(&w16, Era::V6_5, load, [0, 400]), 777_777, |now| {
+        if now.now_ns < 250 * MS {
+            return;
+        }
+        util += now.llcs[0].1 as f64;
+        n += 1.0;
+        let ran: u64 = now.tasks.iter().map(|task| task.ran_ns).sum();
+        let (at, then) = *from.get_or_insert((now.now_ns, ran));
+        busy = (ran - then) as f64 / (now.now_ns - at).max(1) as f64;
+    });
+    let (shown, due) = (util / n, 1024.0 * busy);
+    // Idle CPUs show the utilisation of tasks that have left until somebody updates their queues.
+    assert!(
+        shown > due && shown < 1.25 * due,
+        "{shown:.0} shown, {due:.0} due"
+    );
 }
 
 #[test]
