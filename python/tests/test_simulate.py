@@ -39,11 +39,12 @@ def test_simulate_returns_the_result_as_a_dict(spec):
 
 def test_a_store_keeps_the_result_and_gives_it_back(spec, tmp_path):
     made = perch.simulate(spec, store=tmp_path / "store")
+    assert made == perch.simulate(spec, store=tmp_path / "store")
     file = next((tmp_path / "store").glob("results/*/*.json"))
     changed = file.read_text().replace('"repetitions":2,"window"', '"repetitions":3,"window"')
     file.write_text(changed)
-    assert made["result"]["repetitions"] == 2
-    assert perch.simulate(spec, store=tmp_path / "store")["result"]["repetitions"] == 3
+    with pytest.raises(ValueError, match="not the one that was written"):
+        perch.simulate(spec, store=tmp_path / "store")
 
 
 def test_store_refuses_damaged_results_and_those_of_another_model(spec, tmp_path):

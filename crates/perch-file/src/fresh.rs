@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The one writer of files: they appear whole or not at all, and replace nothing that perch reads.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -8,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,7 +17,7 @@ use rustix::io::Errno;
 use crate::was_read;
 
 /// An output file. Until it is whole it has no name, so that nothing is left of it when it is dropped or
-/// perch is killed; where the file system cannot do that it has its own name with `.new` at the end. An
+/// perch is killed; where the file system cannot do that its name is `.perch-PID-N.new`. An
 /// existing terminal, pipe or device cannot be replaced, so it is written to directly.
 #[derive(Debug)]
 pub struct Fresh {
@@ -31,6 +33,34 @@ struct Place {
     name: OsString,
     /// The unfinished file's name in that folder, while it has one.
     unfinished: Option<OsString>,
+    _writing: Writing,
+}
+
+/// The folder, by device and inode, and the name of a file that perch writes.
+type Target = (u64, u64, OsString);
+
+/// The files that perch writes at this moment.
+static WRITTEN: Mutex<BTreeSet<Target>> = Mutex::new(BTreeSet::new());
+
+/// A file in that list.
+#[derive(Debug)]
+struct Writing(Target);
+
+impl Writing {
+    fn begin(target: Target) -> io::Result<Writing> {
+        let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+        match written.insert(target.clone()) {
+            true => Ok(Writing(target)),
+            false => Err(io::Error::other("another output has the same name")),
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+        written.remove(&self.0);
+    }
 }
 
 impl Fresh {
@@ -42,6 +72,12 @@ impl Fresh {
     /// would replace, when perch has read that file, when `path` is a link that leads nowhere, or a pipe
     /// that nobody reads.
     pub fn create(path: &Path) -> io::Result<Fresh> {
+        if let Some(file) = descriptor(path)? {
+            return Ok(Fresh { file, place: None });
+        }
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
         let found = match fs::metadata(path) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -58,14 +94,15 @@ impl Fresh {
         // A user who may not write to a file must not replace it either, so this open fails for such a file.
         // The kernel follows the links, and refuses one that somebody else left in /tmp.
         let old = File::options().append(true).open(path)?.metadata()?;
-        if was_read(&old) {
+        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
+        let same = |other: &Metadata| (other.dev(), other.ino()) == (old.dev(), old.ino());
+        if was_read(&old) || input.is_ok_and(|input| same(&input)) {
             return Err(io::Error::other(
                 "perch reads this file; write to another one",
             ));
         }
         // A symbolic link stays: the new file replaces the one that the link leads to.
         let place = fs::canonicalize(path)?;
-        let same = |other: &Metadata| (other.dev(), other.ino()) == (old.dev(), old.ino());
         if !fs::symlink_metadata(&place).is_ok_and(|there| same(&there)) {
             return Err(io::Error::other("its links change meanwhile"));
         }
@@ -100,13 +137,15 @@ impl Fresh {
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+        let of = rustix::fs::fstat(&folder)?;
+        let writing = Writing::begin((of.st_dev, of.st_ino, name.to_os_string()))?;
         let mode = Mode::from_raw_mode(old.map_or(0o666, |old| old.mode() & 0o777));
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let (file, unfinished) =
             match rustix::fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
                 Ok(file) => (file, None),
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
-                    let (made, name) = unnamed(name, |name| {
+                    let (made, name) = unnamed(|name| {
                         let flags = flags | OFlags::CREATE | OFlags::EXCL;
                         rustix::fs::openat(&folder, name, flags, mode)
                     })?;
@@ -120,12 +159,13 @@ impl Fresh {
                 folder,
                 name: name.to_os_string(),
                 unfinished,
+                _writing: writing,
             }),
         };
         if let Some(old) = old {
-            let (uid, gid) = (Some(old.uid()), Some(old.gid()));
-            // Who may not give the file away keeps it.
-            let _ = std::os::unix::fs::fchown(&fresh.file, uid, gid);
+            let own = |uid| std::os::unix::fs::fchown(&fresh.file, uid, Some(old.gid()));
+            // Who may not give the file away keeps it, in its group if that is one of theirs.
+            let _ = own(Some(old.uid())).or_else(|_| own(None));
             rustix::fs::fchmod(&fresh.file, mode)?;
         }
         Ok(fresh)
@@ -160,7 +200,7 @@ impl Fresh {
                     Err(Errno::EXIST) => {}
                     linked => return Ok(linked?),
                 }
-                unnamed(&place.name, link)?.1
+                unnamed(link)?.1
             }
         };
         let moved = rustix::fs::renameat(&place.folder, &from, &place.folder, &place.name);
@@ -171,19 +211,31 @@ impl Fresh {
     }
 }
 
-/// Makes something with a name beside `name` that is not in use.
-fn unnamed<T>(
-    name: &OsStr,
-    mut make: impl FnMut(&OsStr) -> Result<T, Errno>,
-) -> io::Result<(T, OsString)> {
+/// Opens one of the process's own descriptors, if the name is that of one: what it leads to is somebody
+/// else's, and is not replaced.
+fn descriptor(path: &Path) -> io::Result<Option<File>> {
+    let name = path.to_string_lossy();
+    let number = name
+        .strip_prefix("/dev/fd/")
+        .or_else(|| name.strip_prefix("/proc/self/fd/"));
+    let own = match (&*name, number) {
+        ("/dev/stdout", _) | (_, Some("1")) => io::stdout().as_fd().try_clone_to_owned()?,
+        ("/dev/stderr", _) | (_, Some("2")) => io::stderr().as_fd().try_clone_to_owned()?,
+        (_, Some(_)) => return Ok(Some(File::options().append(true).open(path)?)),
+        _ => return Ok(None),
+    };
+    Ok(Some(own.into()))
+}
+
+/// Makes something with a name that is not in use.
+fn unnamed<T>(mut make: impl FnMut(&OsStr) -> Result<T, Errno>) -> io::Result<(T, OsString)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut beside = name.to_os_string();
-        beside.push(format!(".{}-{number}.new", std::process::id()));
-        match make(&beside) {
+        let name = OsString::from(format!(".perch-{}-{number}.new", std::process::id()));
+        match make(&name) {
             Err(Errno::EXIST) => {}
-            made => return Ok((made?, beside)),
+            made => return Ok((made?, name)),
         }
     }
 }
@@ -239,11 +291,28 @@ mod tests {
         drop(file);
         assert_eq!(names(folder.path()), Vec::<String>::new());
         // A process that is killed drops nothing.
-        std::mem::forget(Fresh::create(&path).unwrap());
+        std::mem::forget(Fresh::create(&folder.path().join("killed")).unwrap());
         written(&path, "whole").unwrap();
         written(&path, "again").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "again");
         assert_eq!(names(folder.path()), ["out"]);
+    }
+
+    #[test]
+    fn two_outputs_have_two_names_and_a_descriptor_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x".repeat(255));
+        let first = Fresh::create(&path).unwrap();
+        let why = Fresh::create(&path).unwrap_err().to_string();
+        assert!(why.contains("another output"), "{why}");
+        drop(first);
+        written(&path, "one").unwrap();
+        written(&path, "two").unwrap();
+        let log = File::options().append(true).open(&path).unwrap();
+        let name = format!("/dev/fd/{}", log.as_raw_fd());
+        written(Path::new(&name), " three").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two three");
+        assert!(Fresh::create(&folder.path().join("new/")).is_err());
     }
 
     #[test]

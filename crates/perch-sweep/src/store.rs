@@ -49,7 +49,7 @@ pub struct Stored {
     pub model: String,
     /// The simulation.
     pub simulation: Simulation,
-    /// The digest of the result's JSON.
+    /// The digest of the simulation's and the result's JSON.
     pub digest: String,
     /// The result.
     pub result: Found,
@@ -61,8 +61,8 @@ impl Stored {
         Stored {
             key,
             model: MODEL.to_string(),
+            digest: seal(&simulation, &result),
             simulation,
-            digest: digest(json(&result).as_bytes()),
             result,
         }
     }
@@ -173,7 +173,7 @@ impl Store {
                 "there is no {HEADER} in it; expected the folder that `perch sweep run --store` made"
             )));
         }
-        let header: Header = serde_json::from_str(&perch_file::text(&path, Kind::CONFIGURATION)?)
+        let header: Header = serde_json::from_str(&perch_file::text(&path, Kind::STORED)?)
             .map_err(|error| self.refused(format!("{HEADER}: {error}")))?;
         match header.perch_store {
             1 => Ok(header.model),
@@ -229,10 +229,15 @@ impl Store {
     pub fn repair(&self, simulations: &[Prepared]) -> Result<usize, SweepError> {
         let mut removed = 0;
         for one in simulations {
-            if self.get(&one.key).is_err() {
-                let path = self.path(&one.key);
-                fs::remove_file(&path).map_err(SweepError::io(&path))?;
-                removed += 1;
+            match self.get(&one.key) {
+                Ok(_) => {}
+                // What cannot be read may be whole.
+                Err(SweepError::Format { .. }) => {
+                    let path = self.path(&one.key);
+                    fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                    removed += 1;
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(removed)
@@ -264,6 +269,7 @@ impl Store {
     /// When the file is not as the store wrote it.
     pub fn get(&self, key: &Key) -> Result<Option<Stored>, SweepError> {
         let path = self.path(key);
+        self.check_folders(&path)?;
         if fs::symlink_metadata(&path).is_err() {
             return Ok(None);
         }
@@ -277,11 +283,19 @@ impl Store {
         match () {
             () if stored.key != *key => Err(altered(format!("it is the result of {}", stored.key))),
             () if stored.model != MODEL => Err(altered(format!("it is of model {}", stored.model))),
-            () if stored.digest != digest(json(&stored.result).as_bytes()) => Err(altered(
+            () if stored.digest != seal(&stored.simulation, &stored.result) => Err(altered(
                 "the result is not the one that was written".to_string(),
             )),
             () => Ok(Some(stored)),
         }
+    }
+
+    /// Checks that the folders above a result are the store's own.
+    fn check_folders(&self, path: &Path) -> Result<(), SweepError> {
+        let above = path.ancestors().skip(1);
+        above
+            .take_while(|&folder| folder != self.root)
+            .try_for_each(own)
     }
 
     /// Keeps a result.
@@ -290,6 +304,7 @@ impl Store {
     /// When the system refuses.
     pub fn put(&self, stored: &Stored) -> Result<(), SweepError> {
         let path = self.path(&stored.key);
+        self.check_folders(&path)?;
         let folder = path.parent().expect("a folder for the first two digits");
         fs::create_dir_all(folder).map_err(SweepError::io(folder))?;
         self.write(&path, &stored.to_json())
@@ -368,7 +383,8 @@ impl Store {
         })?;
         for path in entries(&root.join(UNFINISHED))? {
             let name = path.file_name().map(|name| name.to_string_lossy());
-            if name.is_some_and(|name| name.starts_with(PREFIX)) {
+            let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+            if is_file && name.is_some_and(|name| name.starts_with(PREFIX)) {
                 fs::remove_file(&path).map_err(SweepError::io(&path))?;
                 pruned.unfinished += 1;
             }
@@ -382,21 +398,31 @@ impl Store {
     }
 }
 
+/// Returns the digest of what a store keeps.
+fn seal(simulation: &Simulation, result: &Found) -> String {
+    digest((json(simulation) + &json(result)).as_bytes())
+}
+
 /// Temporary files can be read by their owner alone; results are shared as other files are.
 fn readable(file: &fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(fs::Permissions::from_mode(0o644))
 }
 
-/// Returns what is in a folder, sorted; nothing where there is no folder. A link leads out of the store, so
-/// that what is behind it is not the store's.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, SweepError> {
+/// Refuses a link, which leads out of the store: what is behind it is not the store's.
+fn own(folder: &Path) -> Result<(), SweepError> {
     if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
         return Err(SweepError::Store {
             path: folder.display().to_string(),
             reason: "it is a link; expected a folder of the store's own".to_string(),
         });
     }
+    Ok(())
+}
+
+/// Returns what is in a folder, sorted; nothing where there is no folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, SweepError> {
+    own(folder)?;
     let read = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(SweepError::io(folder))?,

@@ -89,13 +89,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the thread that waits for a client to connect.
-        let woken = self.thread.is_some() && UnixStream::connect(&self.path).is_ok();
         // Another process may have put something else there.
         let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.bound;
-        if fs::symlink_metadata(&self.path).is_ok_and(ours) {
-            let _ = fs::remove_file(&self.path);
+        if !fs::symlink_metadata(&self.path).is_ok_and(ours) {
+            return;
         }
+        // Wakes the thread that waits for a client to connect.
+        let woken = self.thread.is_some() && UnixStream::connect(&self.path).is_ok();
+        let _ = fs::remove_file(&self.path);
         if let (true, Some(thread)) = (woken, self.thread.take()) {
             let _ = thread.join();
         }

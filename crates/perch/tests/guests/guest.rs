@@ -247,6 +247,22 @@ pub fn timed_file(machine: &Machine, kernel: &str, script: &str, path: &str) -> 
     guest.get(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// What `perch lab teach` makes of pairs of processes on a machine, as JSON.
+pub fn taught(machine: &str, kernel: &str, by: &str, pairs: &str) -> serde_json::Value {
+    let _place = Place::take();
+    let file = format!("{}/taught-{by}-{pairs}.toml", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&file, machine).unwrap();
+    let mut perch = std::process::Command::new(env!("CARGO_BIN_EXE_perch"));
+    perch.args([
+        "lab", "teach", "-m", &file, "--kernel", kernel, "--by", by, "--pairs", pairs,
+    ]);
+    let output = perch.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    println!("{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// A machine of the library.
 pub fn resolve(name: &str) -> Machine {
     perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))

@@ -9,7 +9,7 @@ use perch_lab::guest::Status;
 use perch_machine::{Machine, library};
 use serde_json::Value;
 
-use crate::guest::{Lab, timed_file};
+use crate::guest::{Lab, taught, timed_file};
 use crate::support;
 
 /// The least agreement of the model with the kernel on every workload, in per cent.
@@ -396,6 +396,36 @@ fn forks_onto_busy_groups() {
     );
 }
 
+/// One LLC of sixteen cores.
+const W16: &str =
+    "name = \"w16\"\n[topology]\npackages = 1\nllcs_per_node = 1\ncores_per_llc = 16\n";
+
+/// Eight pairs beside the recorder on sixteen CPUs: a fifth of the wake-ups find the last CPU taken. The
+/// simulated kernel chooses for the same reasons, as often.
+#[test]
+#[ignore = "two minutes in modelled time, for --long"]
+fn pairs_on_half_a_cache_beside_their_simulation() {
+    let lesson = taught(W16, "6.1", "tcp", "8");
+    let [guest, simulated] = ["guest", "simulated"].map(|whose| &lesson["loads"][0][whose]);
+    for reason in [
+        "target idle",
+        "previous idle",
+        "recent idle",
+        "LLC scan",
+        "target busy",
+    ] {
+        let [real, model] =
+            [guest, simulated].map(|of| of["reasons"][reason].as_f64().unwrap_or(0.0));
+        println!("{reason}: {real:.3} in the guest, {model:.3} simulated");
+        assert!((real - model).abs() < 0.05, "{reason}: {real} and {model}");
+    }
+    let [real, model] = [guest, simulated].map(|of| of["per_second"].as_f64().unwrap());
+    assert!(
+        (model / real - 1.0).abs() < 0.1,
+        "{model} of {real} wake-ups a second"
+    );
+}
+
 /// Pairs that wake each other every few microseconds on three quarters of an LLC's CPUs: a CPU's state
 /// changes, and changes back, while the kernel decides. 6.1 lets a CPU count as idle for a moment while a
 /// wake-up for it is on its way. The recorder hears what the kernel was told, so little is left. Modelled time
@@ -403,8 +433,7 @@ fn forks_onto_busy_groups() {
 #[test]
 #[ignore = "two minutes in modelled time, for --long"]
 fn pairs_of_a_busy_cache() {
-    let text = "name = \"w16\"\n[topology]\npackages = 1\nllcs_per_node = 1\ncores_per_llc = 16\n";
-    let machine = Machine::from_toml_str(text, "w16").expect("a machine");
+    let machine = Machine::from_toml_str(W16, "w16").expect("a machine");
     let script = "ip link set lo up && perch record -o /tmp/run.perch -- \
         perch lab pairs --pairs 12 --by tcp --warmup 1ms --measure 5ms 2>&1";
     let file = timed_file(&machine, "6.1", script, "/tmp/run.perch");
