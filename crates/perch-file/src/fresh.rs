@@ -94,15 +94,16 @@ impl Fresh {
         // A user who may not write to a file must not replace it either, so this open fails for such a file.
         // The kernel follows the links, and refuses one that somebody else left in /tmp.
         let old = File::options().append(true).open(path)?.metadata()?;
-        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
-        let same = |other: &Metadata| (other.dev(), other.ino()) == (old.dev(), old.ino());
-        if was_read(&old) || input.is_ok_and(|input| same(&input)) {
+        let is_input = rustix::fs::fstat(io::stdin())
+            .is_ok_and(|input| (input.st_dev, input.st_ino) == (old.dev(), old.ino()));
+        if was_read(&old) || is_input {
             return Err(io::Error::other(
                 "perch reads this file; write to another one",
             ));
         }
         // A symbolic link stays: the new file replaces the one that the link leads to.
         let place = fs::canonicalize(path)?;
+        let same = |other: &Metadata| (other.dev(), other.ino()) == (old.dev(), old.ino());
         if !fs::symlink_metadata(&place).is_ok_and(|there| same(&there)) {
             return Err(io::Error::other("its links change meanwhile"));
         }

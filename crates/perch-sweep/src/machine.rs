@@ -27,7 +27,17 @@ const MOST_MADE: usize = 64;
 const MOST_MADE_CPUS: usize = 16_384;
 
 /// The most parts of a value's dotted name: none lies deeper than three.
-pub(crate) const MOST_DEEP: usize = 8;
+const MOST_DEEP: usize = 8;
+
+/// Refuses a dotted name of more parts, before anything walks down it.
+pub(crate) fn check_depth(name: &str, origin: &str) -> Result<(), SweepError> {
+    if name.split('.').count() <= MOST_DEEP {
+        return Ok(());
+    }
+    let short: String = name.chars().take(60).collect();
+    let reason = format!("expected a name of at most {MOST_DEEP} parts");
+    Err(SweepError::key(origin, format!("{short}…"), reason))
+}
 
 /// A machine, and what it is in a key.
 #[derive(Clone, Debug)]
@@ -149,11 +159,7 @@ fn changed(
     let mut machine = base.clone();
     for (key, value) in changes {
         let refused = |reason: String| SweepError::key(origin, key, reason);
-        if key.split('.').count() > MOST_DEEP {
-            let reason = format!("expected a name of at most {MOST_DEEP} parts");
-            let short: String = key.chars().take(60).collect();
-            return Err(SweepError::key(origin, format!("{short}…"), reason));
-        }
+        check_depth(key, origin)?;
         let mut table: toml::Table =
             toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes");
         let is_same = read(&table, key) == Some(value);

@@ -220,14 +220,9 @@ fn writable(path: &Path) -> Result<(), Failure> {
         // Opening and closing a pipe here would end it for its reader.
         return Ok(());
     }
-    let is_new = !path.exists();
-    let opened = File::options().append(true).create(true).open(path);
-    opened.map_err(|error| cannot(path, &error))?;
-    if is_new {
-        // perch may still refuse the other arguments, and then leaves no empty file behind.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
+    // perch may still refuse the other arguments, and then leaves no empty file behind.
+    let begun = Fresh::create(path).map(drop);
+    begun.map_err(|error| cannot(path, &error))
 }
 
 fn trace<W: Write>(

@@ -184,12 +184,10 @@ impl Parser<'_> {
                 .unescape_value()
                 .map_err(|error| broken(error.to_string()))?;
             let key = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
-            if let Some(key) = attributes
-                .insert(key.clone(), value.into_owned())
-                .map(|_| key)
-            {
+            if attributes.contains_key(&key) {
                 return Err(broken(format!("`{key}` is there twice")));
             }
+            attributes.insert(key, value.into_owned());
         }
         Ok(attributes)
     }

@@ -79,14 +79,14 @@ impl Sched<'_> {
         None
     }
 
-    /// Ends the pass under way of `search`. Returns whether a task came, or otherwise the search with
-    /// its next pass, if there is one.
+    /// Ends the pass under way of `search`. Returns the search with its next pass, unless a task came or
+    /// there is none.
     pub(crate) fn end_pass(
         &mut self,
         vacated: &mut dyn Vacated,
         cpu: usize,
         search: Search,
-    ) -> Result<bool, Search> {
+    ) -> Option<Search> {
         let Search {
             domain,
             weight,
@@ -103,12 +103,9 @@ impl Sched<'_> {
         let (dearest, usual) = DEAREST;
         d.newidle_cost_ns = d.newidle_cost_ns.max(cost_ns * dearest / usual);
         if pulled || self.rq.nr(cpu) > 0 {
-            return Ok(true);
+            return None;
         }
-        match self.next_pass(cpu, domain + 1, search.took_ns()) {
-            Some(next) => Err(next),
-            None => Ok(false),
-        }
+        self.next_pass(cpu, domain + 1, search.took_ns())
     }
 
     /// Charges the task that `cpu` has pulled for its way from queue to queue: off one as at a wake-up

@@ -67,12 +67,14 @@ impl Idleness {
         self.busy_ns += since_ns - self.busy_since_ns;
     }
 
-    /// Notes that the CPU begins to search for a task, or goes on with one that it has pulled. The search
-    /// is no busy time.
-    pub fn search(&mut self, now_ns: u64, begins: bool) {
-        if begins {
-            self.busy_ns += now_ns - self.busy_since_ns;
-        }
+    /// Notes that the CPU begins to search for a task, which is no busy time.
+    pub fn begin_search(&mut self, now_ns: u64) {
+        self.busy_ns += now_ns - self.busy_since_ns;
+        self.busy_since_ns = now_ns;
+    }
+
+    /// Notes that the CPU goes on with a task that its search has pulled.
+    pub fn end_search(&mut self, now_ns: u64) {
         self.busy_since_ns = now_ns;
     }
 

@@ -19,7 +19,7 @@ impl Sched<'_> {
         };
         self.host.set_idle(cpu, false);
         let now = self.rq.now();
-        self.rq.idleness_mut(cpu).search(now, true);
+        self.rq.idleness_mut(cpu).begin_search(now);
         self.search_on(cpu, search);
         true
     }
@@ -41,7 +41,7 @@ impl Sched<'_> {
             return;
         };
         let woken = self.rq.nr(cpu) > 0;
-        if !woken && let Err(next) = self.end_pass(&mut Switching(programs), cpu, search) {
+        if !woken && let Some(next) = self.end_pass(&mut Switching(programs), cpu, search) {
             return self.search_on(cpu, next);
         }
         let (now, took_ns) = (self.rq.now(), search.took_ns());
@@ -53,7 +53,7 @@ impl Sched<'_> {
         match self.pick(cpu) {
             Some(task) => {
                 if !woken {
-                    self.rq.idleness_mut(cpu).search(now, false);
+                    self.rq.idleness_mut(cpu).end_search(now);
                 }
                 self.switch_to(programs, cpu, task);
             }

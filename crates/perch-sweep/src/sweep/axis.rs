@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::error::SweepError;
-use crate::machine::MOST_DEEP;
+use crate::machine::check_depth;
 use crate::simulation::Simulation;
 
 /// The most values of a range.
@@ -134,7 +134,7 @@ pub(super) enum Scale {
 /// Reads the axes of a table; `key` is the table's own in errors.
 pub(super) fn axes(table: &toml::Table, key: &str, origin: &str) -> Result<Vec<Axis>, SweepError> {
     let mut found = Vec::new();
-    collect(table, "", [key, origin], &mut |name, value| {
+    collect(table, "", origin, &mut |name, value| {
         if found.len() == MOST_AXES {
             let reason = format!("expected at most {MOST_AXES} axes");
             return Err(SweepError::key(origin, key, reason));
@@ -155,7 +155,7 @@ const MOST_AXES: usize = 256;
 fn collect(
     table: &toml::Table,
     above: &str,
-    [top, origin]: [&str; 2],
+    origin: &str,
     axis: &mut dyn FnMut(&str, &Value) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
     for (key, value) in table {
@@ -164,14 +164,10 @@ fn collect(
         } else {
             format!("{above}.{key}")
         };
-        if name.split('.').count() > MOST_DEEP {
-            let short = name.chars().take(60).collect::<String>();
-            let reason = format!("expected a name of at most {MOST_DEEP} parts");
-            return Err(SweepError::key(origin, format!("{top}.{short}…"), reason));
-        }
+        check_depth(&name, origin)?;
         match value {
             Value::Table(inner) if name != "arm" && !inner.contains_key("from") => {
-                collect(inner, &name, [top, origin], axis)?;
+                collect(inner, &name, origin, axis)?;
             }
             value => axis(&name, value)?,
         }

@@ -252,18 +252,29 @@ impl RunQueues {
         for queue in self.queue_numbers() {
             let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
             let (sums, members) = (sums[queue], members[queue]);
+            let mut average = fair.average;
+            average.remove(fair.removed);
             let kept = self.sums_now(
                 cpu,
-                fair.average,
+                average,
                 Activity {
                     weight: fair.weight as u32,
                     runnable: fair.nr - fair.nr_delayed,
                     running: fair.curr != EntityId::NONE,
                 },
             );
-            // The kernel takes a sleeper's averages from the queue's sums, which have what it did since they
-            // last moved, and lets what it has done on the way go: the sums are its members' no more.
+            // Of a sleeper that a wake-up takes away the kernel leaves behind what it did since its averages
+            // last moved, which is a CPU's time at most, and takes its averages for a period's part more
+            // than its sums have.
             if fair.has_lost {
+                let kept_util = kept[2] + sums[2] / 4 + (1 << 18) + unit * (members + 2);
+                let most_util = sums[2] + (1 << 20) + unit * (members + 2);
+                hold!(
+                    kept_util >= sums[2] && kept[2] <= most_util,
+                    "cpu {cpu}, queue {queue}: util {}/1024 of {}/1024, and some have left",
+                    kept[2],
+                    sums[2]
+                );
                 continue;
             }
             for (what, (&kept, &sum)) in ["load", "runnable", "util"]
