@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The balancer's state of a CPU and of each of its domains.
 
+use perch_engine::Random;
 use perch_policy::{Level, Topology};
 
 use super::cpu_load::Weights;
@@ -57,15 +58,16 @@ pub(crate) struct CpuBalance {
 }
 
 impl CpuBalance {
-    /// Returns the state of a CPU on which nothing has run; its first periodic pass is due at
-    /// `next_balance_ns`.
+    /// Returns the state of a CPU on which nothing has run since the boot; its first periodic pass is
+    /// due within 64 ms.
     pub fn new(
         topology: &Topology,
         rules: &BalanceRules,
         costs: &Costs,
         cpu: usize,
-        next_balance_ns: u64,
+        random: &mut Random,
     ) -> CpuBalance {
+        let next_balance_ns = random.below(64_000_000);
         let mut prefer_sibling = false;
         let domains = topology.domain_numbers(cpu).map(|domain| {
             let view = topology.domain(domain);
@@ -84,7 +86,7 @@ impl CpuBalance {
                 interval_ns: u64::from(weight) * 1_000_000,
                 // The kernel built the domains at boot, long ago and not all at once.
                 last_ns: 0,
-                newidle_cost_ns: 0,
+                newidle_cost_ns: boot_cost_ns(costs.balance_ns(weight), random),
                 newidle_decay_ns: 0,
                 lot: Lot::new(),
             }
@@ -96,6 +98,17 @@ impl CpuBalance {
             domains: domains.collect(),
         }
     }
+}
+
+/// How many usual passes the dearest pass of the boot took on the CPUs that remember one, of every
+/// sixteen (docs/calibration.md#what-a-move-costs).
+const BOOT_PASSES: [u64; 5] = [3, 5, 9, 13, 100];
+
+/// Returns what a CPU remembers from the boot as the dearest newidle pass over a domain whose usual one
+/// takes `usual_ns`, in nanoseconds; 0 if that was no dear one.
+fn boot_cost_ns(usual_ns: u64, random: &mut Random) -> u64 {
+    let times = BOOT_PASSES.get(random.below(16) as usize);
+    times.map_or(0, |times| times * usual_ns)
 }
 
 /// Returns how many passes over a domain may fail before the balancer moves hot tasks too

@@ -102,7 +102,7 @@ impl Sched<'_> {
         d.lot.note(now, weight * u32::from(pulled));
         let (dearest, usual) = DEAREST;
         d.newidle_cost_ns = d.newidle_cost_ns.max(cost_ns * dearest / usual);
-        if pulled || self.rq.nr(cpu) > 0 {
+        if self.rq.nr(cpu) > 0 || !self.inbox(cpu).is_empty() {
             return None;
         }
         self.next_pass(cpu, domain + 1, search.took_ns())

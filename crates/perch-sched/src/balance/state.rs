@@ -88,10 +88,11 @@ impl BalanceState {
         mut random: Random,
     ) -> BalanceState {
         let cpus = topology.nr_cpus();
-        let state = |cpu| CpuBalance::new(topology, rules, costs, cpu, random.below(64_000_000));
+        let state = |cpu| CpuBalance::new(topology, rules, costs, cpu, &mut random);
+        let states = (0..cpus).map(state).collect();
         BalanceState {
             rules: *rules,
-            cpus: (0..cpus).map(state).collect(),
+            cpus: states,
             random,
             groups: Groups::new(topology, rules),
             scratch: Scratch {

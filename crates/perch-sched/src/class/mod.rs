@@ -199,7 +199,7 @@ impl RunQueues {
     pub(crate) fn migrate(&mut self, task: TaskId) -> bool {
         let fair = self.rank(task) == Rank::Fair;
         if fair {
-            self.leave_cpu(task);
+            self.leave_cpu(task, true);
         }
         fair
     }

@@ -8,6 +8,11 @@ impl Sched<'_> {
     /// reschedules if need be.
     pub fn interrupt(&mut self, programs: &mut dyn Programs, cpu: usize) {
         self.cpus[cpu].inbox.tell(false);
+        if let Some(search) = self.cpus[cpu].newidle.take()
+            && self.go_on_searching(programs, cpu, search)
+        {
+            return;
+        }
         while let Some(task) = self.cpus[cpu].inbox.take() {
             self.enqueue(cpu, task, false);
             self.check_preempt(cpu, task);
@@ -15,9 +20,7 @@ impl Sched<'_> {
         if self.cpus[cpu].inbox.take_kick() {
             self.rq.ask_resched(cpu);
         }
-        if self.cpus[cpu].newidle.is_some() {
-            self.go_on_searching(programs, cpu);
-        } else if self.rq.current(cpu).is_none() {
+        if self.rq.current(cpu).is_none() {
             let kicked = self.rq.has_ext() && self.rq.need_resched(cpu);
             if self.rq.nr(cpu) > 0 || kicked {
                 self.schedule(programs, cpu);

@@ -34,31 +34,37 @@ impl Sched<'_> {
     }
 
     /// Ends the pass under way of `cpu`, and goes on with the next one, with a task that the pass has
-    /// pulled or somebody has sent meanwhile, or with the idle task.
+    /// pulled or somebody has enqueued meanwhile, or with the idle task. Who is on the way to the CPU
+    /// ends the search, and comes after that. Returns whether the next pass has begun.
     #[inline(never)]
-    pub(super) fn go_on_searching(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        let Some(search) = self.cpus[cpu].newidle.take() else {
-            return;
-        };
+    pub(super) fn go_on_searching(
+        &mut self,
+        programs: &mut dyn Programs,
+        cpu: usize,
+        search: Search,
+    ) -> bool {
         let woken = self.rq.nr(cpu) > 0;
-        if !woken && let Some(next) = self.end_pass(&mut Switching(programs), cpu, search) {
-            return self.search_on(cpu, next);
+        let next = self.end_pass(&mut Switching(programs), cpu, search);
+        if let Some(next) = next {
+            self.search_on(cpu, next);
+            return true;
         }
         let (now, took_ns) = (self.rq.now(), search.took_ns());
-        self.rq.idleness_mut(cpu).raise_max_cost(took_ns);
+        let idleness = self.rq.idleness_mut(cpu);
+        idleness.raise_max_cost(took_ns);
         if woken {
             // A wake-up ends an idle period (`idle_stamp`), and a pull begins none.
-            self.rq.begin_idle(cpu, now - took_ns);
+            idleness.begin(now - took_ns);
+            idleness.end(now);
         }
         match self.pick(cpu) {
             Some(task) => {
-                if !woken {
-                    self.rq.idleness_mut(cpu).end_search(now);
-                }
+                self.rq.idleness_mut(cpu).end_search(now);
                 self.switch_to(programs, cpu, task);
             }
             None => self.go_idle_since(cpu, now - took_ns),
         }
+        false
     }
 
     /// Returns whether `cpu` looks for a task that waits elsewhere.

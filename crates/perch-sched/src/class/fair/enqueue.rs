@@ -156,12 +156,13 @@ impl RunQueues {
         fair.est = fair.est.saturating_sub(old) + se.est();
     }
 
-    /// Takes a sleeping task's averages and vruntime away from the CPU that it leaves.
-    pub(in crate::class) fn leave_cpu(&mut self, task: TaskId) {
+    /// Takes a task's averages and vruntime away from the CPU that it leaves. `asleep` says that a
+    /// wake-up takes it, without the lock of the queue.
+    pub(in crate::class) fn leave_cpu(&mut self, task: TaskId, asleep: bool) {
         let cpu = self.tasks[task].cpu;
         let (queue, entity) = self.level_of(task);
         // Of a group's queue the model takes the task at once.
-        let own = queue == QueueId::of_cpu(cpu) && !self.rules.groups.by_weight;
+        let own = asleep && queue == QueueId::of_cpu(cpu) && !self.rules.groups.by_weight;
         if !own {
             self.touch_levels(queue);
         }

@@ -117,8 +117,9 @@ impl FairState {
         while let Some((parent, entity)) = self.above(queue) {
             let queued = self.entity(entity).queued;
             let fair = self.queue_mut(parent);
-            (fair.curr, fair.put, fair.put_at) = (EntityId::NONE, entity, at);
+            (fair.curr, fair.put) = (EntityId::NONE, entity);
             if queued {
+                fair.put_at = at;
                 self.insert_waiting(parent, entity);
             }
             queue = parent;

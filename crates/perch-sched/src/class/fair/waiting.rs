@@ -99,7 +99,7 @@ impl RunQueues {
         self.fair.remove_waiting(queue, entity);
         self.leave_queue(from, task, false);
         self.tasks[task].life = Life::Waking;
-        self.leave_cpu(task);
+        self.leave_cpu(task, false);
         if let FairRules::Cfs { .. } = self.rules.fair {
             let current = self.fair.current_in(queue).map(|se| se.vruntime);
             cfs::update_floor(self.fair.queue_mut(queue), current);

@@ -74,16 +74,18 @@ impl FairState {
         let protected = se.vruntime < fair.protected_v;
         se.deadline = now + scaled(se.deadline - now);
         se.vruntime = now - scaled(now - se.vruntime);
-        if runs {
+        // A group that has just been put may go on with its turn.
+        if runs || fair.put == entity {
             fair.protected_v = if protected {
                 now + scaled(fair.protected_v - now)
             } else {
                 se.vruntime
             };
-            return;
         }
-        self.remove_waiting(queue, entity);
-        self.insert_waiting(queue, entity);
+        if !runs {
+            self.remove_waiting(queue, entity);
+            self.insert_waiting(queue, entity);
+        }
     }
 
     /// Updates a queue's contribution to its group's load, if it has changed by more than a 64th,
