@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's CPU lists: `0,3-5`, and `0-14:2/4` with a stride (Documentation/admin-guide/
-//! kernel-parameters.rst, "cpu lists").
+//! kernel-parameters.rst, "cpu lists"); and masks, as sysfs and hwloc write them.
 
 use crate::model::MAX_CPUS;
 use std::fmt::Write;
@@ -66,6 +66,29 @@ pub fn parse(text: &str) -> Result<Vec<u32>, ListError> {
         return Err(ListError::Twice(pair[0], text.to_string()));
     }
     Ok(cpus)
+}
+
+/// Returns the CPUs in a mask, ascending: 32-bit words in hexadecimal, the highest first, with commas
+/// between them. `None` where the text is no such mask, or has a CPU at or above [`MAX_CPUS`], as
+/// hwloc's `0xf...f` for "all above" does.
+pub(crate) fn mask(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for (index, word) in text.trim().split(',').rev().enumerate() {
+        let word = word.trim();
+        let word = word.strip_prefix("0x").unwrap_or(word);
+        // hwloc writes nothing for a word of zeros.
+        let word = match word {
+            "" if index > 0 => 0,
+            _ => u32::from_str_radix(word, 16).ok()?,
+        };
+        let first = u32::try_from(index).ok()?.checked_mul(32)?;
+        if word != 0 && first as usize >= MAX_CPUS {
+            return None;
+        }
+        let bits = (0..32).filter(|bit| word & (1 << bit) != 0);
+        cpus.extend(bits.map(|bit| first + bit));
+    }
+    Some(cpus)
 }
 
 fn number(text: &str, whole: &str) -> Result<u32, ListError> {

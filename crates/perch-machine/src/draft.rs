@@ -85,6 +85,14 @@ impl Draft {
         }
     }
 
+    /// Returns the LLCs as the scheduler gets to know them.
+    pub fn seen_llcs(&self) -> &[Group] {
+        match self.declared.is_empty() {
+            true => &self.llcs,
+            false => &self.declared,
+        }
+    }
+
     /// Numbers the CPUs anew, from 0 up in the order of `numbers` (ascending), which has all of them.
     pub fn renumber(&mut self, numbers: &[u32]) {
         let levels = [

@@ -55,6 +55,11 @@ pub(super) fn caches(tree: &Tree, online: &[u32]) -> Result<Caches, MachineError
             ) else {
                 continue;
             };
+            // ia64 knew the threads that share an L1, and not that they share what is beyond.
+            if cpus.is_empty() {
+                let threads = format!("cpu/cpu{cpu}/topology/thread_siblings_list");
+                cpus = tree.cpus(&threads)?.unwrap_or_else(|| vec![cpu]);
+            }
             cpus.retain(|cpu| online.binary_search(cpu).is_ok());
             if !cpus.contains(&cpu) {
                 let reason = format!("CPU {cpu} is not among the sharers of its own cache");

@@ -67,34 +67,23 @@ impl Host {
     pub fn detect(root: &Path) -> Result<Host, MachineError> {
         let tree = Tree::new(root);
         let (numbers, offline) = online(&tree)?;
-        let holes = hole(&numbers).is_some();
+        let mut draft = Draft::new(&tree.origin, "detected");
+        draft.description = description(&tree, &numbers);
+        draft.sources = vec![format!("sysfs below {}", root.display())];
+        let smt = tree.text("cpu/smt/control");
+        let why = match smt.as_deref() {
+            Some("off" | "forceoff") => "were offline (SMT is switched off)",
+            _ => "were offline",
+        };
+        survey::left_out(&mut draft, &offline, why, &numbers);
         let Found {
-            mut draft,
             capacity_source,
             capacity_notes,
             ranking_note,
-        } = read(&tree, &numbers)?;
-        draft.description = description(&tree, &numbers, &offline);
-        draft.sources = vec![format!("sysfs below {}", root.display())];
-        if holes {
-            draft.sources.push(renumbered(&numbers));
-        }
-        if !offline.is_empty() {
-            scale_capacities(&mut draft);
-        }
+        } = read(&tree, &numbers, &mut draft)?;
         let notes = capacity_notes.iter().chain(&ranking_note);
         draft.sources.extend(notes.cloned());
-        if holes {
-            draft.renumber(&numbers);
-        }
-        let machine = draft.check().map_err(|error| match error {
-            // The check knows the new numbers only.
-            MachineError::Invalid(mut problem) if holes => {
-                problem.reason = format!("{} ({})", problem.reason, renumbered(&numbers));
-                MachineError::Invalid(problem)
-            }
-            error => error,
-        })?;
+        let machine = survey::check(draft, &numbers)?;
         Ok(Host {
             machine,
             numbers,
@@ -140,7 +129,7 @@ impl Host {
     /// # Errors
     /// Returns [`MachineError::Invalid`] when an offline CPU leaves a hole in the kernel's numbers.
     pub fn with_kernel_numbers(self) -> Result<Machine, MachineError> {
-        let Some(hole) = hole(&self.numbers) else {
+        let Some(hole) = survey::hole(&self.numbers) else {
             return Ok(self.machine);
         };
         Err(Place::key("sys/devices/system/cpu/online").problem(
@@ -155,84 +144,56 @@ impl Host {
     }
 }
 
-/// The first CPU that is missing below the highest one.
-fn hole(numbers: &[u32]) -> Option<u32> {
-    let mut places = (0..).zip(numbers);
-    places
-        .find(|&(place, &cpu)| place != cpu)
-        .map(|(place, _)| place)
-}
-
-/// The kernel's numbers of the CPUs, in words.
-fn renumbered(numbers: &[u32]) -> String {
-    format!(
-        "CPUs 0-{} are the kernel's {}, in this order",
-        numbers.len() - 1,
-        cpulist::format(numbers)
-    )
-}
-
-/// What the files tell.
+/// What the files tell of capacities and rankings, beside the draft.
 struct Found {
-    draft: Draft,
     capacity_source: CapacitySource,
     capacity_notes: Vec<String>,
     ranking_note: Option<String>,
 }
 
 /// Reads everything but the words about the machine, under the kernel's numbers.
-fn read(tree: &Tree, online: &[u32]) -> Result<Found, MachineError> {
-    let mut draft = Draft::new(&tree.origin, "detected");
+fn read(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<Found, MachineError> {
     let caches = hardware::caches(tree, online)?;
-    let packages = packages(tree, online)?;
-    let (nodes, distance) = nodes(tree, online)?;
+    draft.packages = packages(tree, online)?;
+    nodes(tree, online, draft)?;
     draft.cores = siblings(
         tree,
         online,
         ["core_cpus_list", "thread_siblings_list"],
         |_| Ok(true),
     )?;
-    draft.llcs = llcs(tree, online, &caches, &packages, &nodes);
+    draft.llcs = llcs(tree, online, &caches, &draft.packages, &draft.nodes);
+    survey::join_packages(draft, cuts_at_packages(tree, online[0]));
     let clusters = siblings(tree, online, ["cluster_cpus_list"; 2], |cpu| {
         let id = tree.number(&format!("cpu/cpu{cpu}/topology/cluster_id"))?;
         // The kernel writes -1 for "none", which older kernels print as 65535.
         Ok(!matches!(id, Some(-1 | 65535)))
     })?;
-    draft.clusters = survey::real_clusters(clusters, &draft.cores, &draft.llcs);
-    draft.declared = survey::declared(&draft.llcs, &nodes);
-    draft.packages = packages;
-    draft.nodes = nodes;
-    draft.distance = distance;
+    draft.clusters = survey::real_clusters(clusters, &draft.cores, draft.seen_llcs());
     let capacities = capacity::read(tree, online)?;
     draft.capacities = capacities.values;
+    survey::scale_capacities(draft);
     let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
     let best = best.map_or(online[0], |(group, _)| group.cpus[0]);
-    draft.hardware = hardware::read(tree, best, &caches, &draft)?;
+    draft.hardware = hardware::read(tree, best, &caches, draft)?;
     let rankings = ranking::read(tree, online)?;
     draft.rankings = rankings.values;
     // Where nothing ranks them, cores of several kinds have levels that differ without being preferred.
     let alike = capacities.source == CapacitySource::Alike;
     let tells = alike || !draft.rankings.is_empty();
     Ok(Found {
-        draft,
         capacity_source: capacities.source,
         capacity_notes: capacities.notes,
         ranking_note: rankings.note.filter(|_| tells),
     })
 }
 
-/// The most capable CPUs may be offline; a machine's most capable CPU has 1024 all the same.
-fn scale_capacities(draft: &mut Draft) {
-    let most = draft.capacities.iter().map(|(_, value)| *value).max();
-    let Some(most @ 1..1024) = most else {
-        return;
-    };
-    for (_, value) in &mut draft.capacities {
-        *value = (*value * 1024 / most).max(1);
-    }
-    draft.sources.push(format!(
-        "the most capable CPU online has {most} of 1024; capacities are scaled to make that 1024"
-    ));
+/// True where the code that arm64 and RISC-V share tells the LLCs: it makes `cpu_capacity`, which x86
+/// alone has from elsewhere, on new kernels.
+fn cuts_at_packages(tree: &Tree, cpu: u32) -> bool {
+    let info = tree.text_at("proc/cpuinfo").unwrap_or_default();
+    let x86 = info.lines().any(|line| line.starts_with("vendor_id"));
+    !x86 && tree.text(&format!("cpu/cpu{cpu}/cpu_capacity")).is_some()
 }
 
 /// Returns the CPUs online, ascending, and those that are present but offline.
@@ -245,9 +206,11 @@ fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
             "expected the root of a tree that holds sys/devices/system/cpu, as `/` does",
         ));
     }
+    // Kernels before 2.6.29 have the list in parts only.
+    let own = |cpu: &&u32| tree.text(&format!("cpu/cpu{cpu}/online")).as_deref() != Some("0");
     let online = tree
         .cpus("cpu/online")?
-        .unwrap_or_else(|| directories.clone());
+        .unwrap_or_else(|| directories.iter().filter(own).copied().collect());
     let present = tree.cpus("cpu/present")?.unwrap_or(directories);
     let offline: Vec<u32> = present
         .into_iter()
@@ -264,7 +227,7 @@ fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
     Ok((online, offline))
 }
 
-fn description(tree: &Tree, online: &[u32], offline: &[u32]) -> String {
+fn description(tree: &Tree, online: &[u32]) -> String {
     let info = tree.text_at("proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = info.lines().find(|line| line.starts_with(name))?;
@@ -272,26 +235,7 @@ fn description(tree: &Tree, online: &[u32], offline: &[u32]) -> String {
     };
     let model = field("model name").or_else(|| field("Hardware"));
     let model = model.unwrap_or_else(|| "A machine".to_string());
-    let cpus = online.len();
-    if offline.is_empty() {
-        return format!("{model}, {cpus} CPUs, detected");
-    }
-    let smt = tree.text("cpu/smt/control");
-    let why = match smt.as_deref() {
-        Some("off" | "forceoff") => " (SMT is switched off)",
-        _ => "",
-    };
-    let numbers = match hole(online).is_some() {
-        true => format!(
-            ", and the others, the kernel's {}, are numbered from 0 up",
-            cpulist::format(online)
-        ),
-        false => String::new(),
-    };
-    format!(
-        "{model}, {cpus} CPUs, detected; CPUs {} were offline{why} and are left out{numbers}",
-        cpulist::format(offline)
-    )
+    format!("{model}, {} CPUs, detected", online.len())
 }
 
 /// Returns the groups that each CPU's own list in `topology/` tells, for the CPUs that `counts`
@@ -327,9 +271,15 @@ fn siblings(
         .collect())
 }
 
-/// Returns a package for each `physical_package_id`; a machine whose files name none (or -1) has
-/// one.
+/// Returns the packages, by the lists of their CPUs: s390 numbers the sockets of each book anew, and
+/// some guests give -1. Without lists there is one for each `physical_package_id`; a machine whose files
+/// name none has one.
 fn packages(tree: &Tree, online: &[u32]) -> Result<Vec<Group>, MachineError> {
+    let lists = ["package_cpus_list", "core_siblings_list"];
+    let listed = siblings(tree, online, lists, |_| Ok(true))?;
+    if listed.iter().map(|group| group.cpus.len()).sum::<usize>() >= online.len() {
+        return Ok(listed);
+    }
     let mut groups: BTreeMap<i64, Group> = BTreeMap::new();
     for &cpu in online {
         let file = format!("cpu/cpu{cpu}/topology/physical_package_id");
@@ -343,13 +293,10 @@ fn packages(tree: &Tree, online: &[u32]) -> Result<Vec<Group>, MachineError> {
     Ok(groups.into_values().collect())
 }
 
-type Distances = Option<(Vec<Vec<u32>>, Place)>;
-
-/// Returns the nodes that have CPUs, ascending by their number, and the distances between them. A
+/// Reads the nodes that have CPUs, ascending by their number, and the distances between them. A
 /// kernel without NUMA has one node.
-fn nodes(tree: &Tree, online: &[u32]) -> Result<(Vec<Group>, Distances), MachineError> {
+fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineError> {
     let numbers = tree.numbered("node", "node");
-    let mut groups = Vec::new();
     // These are the nodes of `numbers` that have CPUs: a memory-only node has a column in every
     // distance row.
     let mut kept = Vec::new();
@@ -357,22 +304,36 @@ fn nodes(tree: &Tree, online: &[u32]) -> Result<(Vec<Group>, Distances), Machine
         let file = format!("node/node{number}/cpulist");
         let mut cpus = tree.cpus(&file)?.unwrap_or_default();
         cpus.retain(|cpu| online.binary_search(cpu).is_ok());
-        if !cpus.is_empty() {
+        // A kernel is known that has each CPU in each node.
+        if draft.nodes.iter().any(|node| node.cpus == cpus) {
+            draft.sources.push(format!(
+                "node {number} is left out: its CPUs are another's too"
+            ));
+        } else if !cpus.is_empty() {
             kept.push(index);
             let place = tree.place(&file);
-            groups.push(Group { cpus, place });
+            draft.nodes.push(Group { cpus, place });
         }
     }
-    if groups.is_empty() {
+    if kept.is_empty() {
         let cpus = online.to_vec();
         let place = tree.place("node");
-        return Ok((vec![Group { cpus, place }], None));
+        draft.nodes.push(Group { cpus, place });
+        return Ok(());
+    }
+    if survey::complete(&mut draft.nodes, draft.packages.clone()) {
+        let note = "CPUs that no node has are in one for each package, without distances";
+        draft.sources.push(note.to_string());
+        return Ok(());
+    }
+    if kept.len() == 1 {
+        return Ok(());
     }
     let mut table = Vec::new();
     for &index in &kept {
         let file = format!("node/node{}/distance", numbers[index]);
         let Some(text) = tree.text(&file) else {
-            return Ok((groups, None));
+            return Ok(());
         };
         let row: Option<Vec<u32>> = text
             .split_whitespace()
@@ -390,7 +351,8 @@ fn nodes(tree: &Tree, online: &[u32]) -> Result<(Vec<Group>, Distances), Machine
             })?;
         table.push(kept.iter().map(|&column| row[column]).collect());
     }
-    Ok((groups, Some((table, tree.place("node/node*/distance")))))
+    draft.distance = Some((table, tree.place("node/node*/distance")));
+    Ok(())
 }
 
 /// Returns the LLC of each CPU: its highest cache of level 2 or more, else the package's part in a

@@ -67,9 +67,11 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Rankings, MachineError
     let rank = format!("{name} ranks cores, from {least} to {most}");
     let why_not = match switch {
         Some(false) => Some("sched_itmt_enabled is off, so the kernel prefers none".to_string()),
-        None if !amd => {
-            Some("no file that can be read says that the kernel prefers any".to_string())
-        }
+        None if !amd => Some(
+            "no file that can be read says that the kernel prefers any, or (sys/devices/cpu_core, cpu_atom, \
+             cpu_lowpower) that they are of several kinds"
+                .to_string(),
+        ),
         _ => untold,
     };
     Ok(match why_not {

@@ -3,6 +3,7 @@
 
 use crate::cpulist;
 use crate::error::{MachineError, Place};
+use crate::model::MAX_CPUS;
 use perch_file::Kind;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ impl Tree {
         }
     }
 
-    /// Returns the trimmed text of a file below `sys/devices/system`; `None` where the file is
+    /// Returns the text of a file below `sys/devices/system`, without white space and NULs around it; `None` where the file is
     /// missing, empty or unreadable, which sysfs uses alike for "this kernel or machine does not
     /// say".
     pub fn text(&self, file: &str) -> Option<String> {
@@ -34,7 +35,11 @@ impl Tree {
     /// Returns the text of a file like [`Tree::text`], but below the root.
     pub fn text_at(&self, file: &str) -> Option<String> {
         let bytes = perch_file::bytes(&self.root.join(file), Kind::SYSFS).ok()?;
-        let text = String::from_utf8_lossy(&bytes).trim().to_string();
+        // Some kernels end a list of CPUs with a NUL, and tar fills what a file of sysfs lacks of its page.
+        let ends = |c: char| c.is_whitespace() || c == '\0';
+        let text = String::from_utf8_lossy(&bytes)
+            .trim_matches(ends)
+            .to_string();
         (!text.is_empty()).then_some(text)
     }
 
@@ -49,12 +54,30 @@ impl Tree {
             .transpose()
     }
 
-    /// Returns the CPU list in a file.
+    /// Returns the CPUs in a file that ends in `list`, or in the mask beside it, which is all that older
+    /// kernels have.
     pub fn cpus(&self, file: &str) -> Result<Option<Vec<u32>>, MachineError> {
-        self.cpus_at(&format!("{SYSTEM}/{file}"))
+        let listed = self.cpus_at(&format!("{SYSTEM}/{file}"))?;
+        let mask = match file.strip_suffix("_list") {
+            Some(mask) if mask.ends_with("shared_cpu") => format!("{mask}_map"),
+            Some(mask) => mask.to_string(),
+            None => file.replace("cpulist", "cpumap"),
+        };
+        match self.text(&mask) {
+            Some(text) if listed.is_none() => {
+                let reason = format!("`{}` is not a mask of CPUs", excerpt(&text));
+                let expected = format!("expected words such as 000000ff below CPU {MAX_CPUS}");
+                let cpus = cpulist::mask(&text);
+                cpus.map_or_else(
+                    || Err(self.problem(&mask, reason, expected)),
+                    |cpus| Ok(Some(cpus)),
+                )
+            }
+            _ => Ok(listed),
+        }
     }
 
-    /// Returns the CPU list in a file like [`Tree::cpus`], but below the root.
+    /// Returns the CPU list in a file below the root.
     pub fn cpus_at(&self, file: &str) -> Result<Option<Vec<u32>>, MachineError> {
         self.text_at(file)
             .map(|text| {

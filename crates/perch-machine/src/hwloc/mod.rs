@@ -5,11 +5,12 @@
 //! children". An object between a core and its last-level cache that holds several cores (a Group,
 //! a shared L2) is a cluster.
 
+mod kinds;
 mod xml;
 
+use crate::cpulist;
 use crate::draft::{Draft, Group};
 use crate::error::{MachineError, Place};
-use crate::hardware::Hardware;
 use crate::model::{MAX_CPUS, Machine};
 use crate::survey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use perch_file::Kind;
 use xml::{Document, Object};
 
 /// Reads the machine in the hwloc XML file at `path`. Costs that hwloc does not know are those of
-/// [`Hardware::default`].
+/// [`crate::Hardware::default`].
 ///
 /// # Errors
 /// Returns [`MachineError::Read`] when the file cannot be read, else the errors of
@@ -33,22 +34,32 @@ pub fn import(path: &Path) -> Result<Machine, MachineError> {
 ///
 /// # Errors
 /// Returns [`MachineError::Invalid`] when the text is not XML or not hwloc's, was written by hwloc
-/// 1, has no PU, leaves a hole in the numbering of the PUs, or contradicts itself.
+/// 1, has no PU, or contradicts itself.
 pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
     let document = xml::parse(text, origin)?;
     let topology = Topology::new(&document, origin)?;
+    let numbers: Vec<u32> = topology.pus.keys().copied().collect();
     let mut draft = Draft::new(origin, "imported");
     let model = document
         .infos
         .get("CPUModel")
         .map_or("A machine", |model| model.trim());
-    let count = topology.pus.len();
+    let count = numbers.len();
     draft.description = format!("{model}, {count} CPUs, imported from hwloc");
     draft.sources = vec![format!("hwloc XML: {origin}")];
+    let gone = topology.left_out()?;
+    let why = "were offline, or hwloc was not allowed to use them,";
+    survey::left_out(&mut draft, &gone, why, &numbers);
 
     draft.packages = topology.groups(|pu| topology.outermost(pu, |o| o.kind == "Package"));
     if draft.packages.is_empty() {
         draft.packages = vec![topology.everything("Machine")];
+    }
+    // hwloc knows no package of some CPUs, as where it was not allowed to use the others of one.
+    let below_machine = topology.groups(|pu| topology.outermost(pu, |o| o.kind != "Machine"));
+    if survey::complete(&mut draft.packages, below_machine) {
+        let note = "CPUs that are in no Package are in one for each outermost object";
+        draft.sources.push(note.to_string());
     }
     let node_objects = topology.node_objects();
     let mut nodes = topology.members(|pu| node_objects.get(&pu).copied());
@@ -60,6 +71,11 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         .collect();
     if draft.nodes.is_empty() {
         draft.nodes = vec![topology.everything("Machine")];
+    } else if survey::complete(&mut draft.nodes, draft.packages.clone()) {
+        let note = "CPUs that are in no NUMANode are in one for each package, without distances";
+        draft.sources.push(note.to_string());
+    } else {
+        draft.distance = topology.distances(&node_numbers)?;
     }
     draft.cores = topology.groups(|pu| topology.innermost(pu, |o| o.kind == "Core"));
     draft.llcs = topology.groups(|pu| topology.outermost(pu, beyond_l1));
@@ -72,13 +88,16 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         let place = Place::key("L3Cache");
         draft.llcs.push(Group { cpus, place });
     }
-    let clusters = topology.clusters();
-    draft.clusters = survey::real_clusters(clusters, &draft.cores, &draft.llcs);
-    draft.declared = survey::declared(&draft.llcs, &draft.nodes);
-    draft.distance = topology.distances(&node_numbers)?;
-    draft.capacities = capacities(&document, origin)?;
-    draft.hardware = hardware(&topology, &draft);
-    draft.check()
+    kinds::capacities(&document, &numbers, &mut draft)?;
+    let arch = document.infos.get("Architecture").map(String::as_str);
+    let cut = arch.is_some_and(|arch| {
+        let kernels = ["aarch64", "arm", "riscv"];
+        kernels.iter().any(|kernel| arch.starts_with(kernel))
+    });
+    survey::join_packages(&mut draft, cut);
+    draft.clusters = survey::real_clusters(topology.clusters(), &draft.cores, draft.seen_llcs());
+    hardware(&topology, &mut draft);
+    survey::check(draft, &numbers)
 }
 
 fn beyond_l1(object: &Object) -> bool {
@@ -126,6 +145,20 @@ impl<'a> Topology<'a> {
             origin,
             pus,
         })
+    }
+
+    /// Returns the CPUs that the file counts as the machine's and has no PU of.
+    fn left_out(&self) -> Result<Vec<u32>, MachineError> {
+        let objects = &self.document.objects;
+        let Some(machine) = objects.first().filter(|object| object.parent.is_none()) else {
+            return Ok(Vec::new());
+        };
+        let Some(all) = machine.attributes.get("complete_cpuset") else {
+            return Ok(Vec::new());
+        };
+        let mut all = set(all, "complete_cpuset", &place(machine), self.origin)?;
+        all.retain(|cpu| !self.pus.contains_key(cpu));
+        Ok(all)
     }
 
     /// Returns the objects around `object`, from the inside out, without `object` itself.
@@ -222,8 +255,13 @@ impl<'a> Topology<'a> {
             let inside = self.around(pu).take_while(|&at| Some(at) != llc);
             // A group with memory of its own is a NUMA node inside the LLC (sub-NUMA clustering).
             let mut candidates = inside.filter(|at| {
-                let kind = self.document.objects[*at].kind.as_str();
-                matches!(kind, "Group" | "L2Cache" | "L3Cache") && !homes.contains(at)
+                let object = &self.document.objects[*at];
+                let shares = match object.kind.as_str() {
+                    "L2Cache" | "L3Cache" => true,
+                    "Group" => shares_hardware(object),
+                    _ => false,
+                };
+                shares && !homes.contains(at)
             });
             candidates.find(|at| cores.get(at).is_some_and(|cores| cores.len() > 1))
         })
@@ -231,9 +269,8 @@ impl<'a> Topology<'a> {
 
     /// Returns the latencies between nodes, where the file has them in the SLIT's scale.
     fn distances(&self, nodes: &[u64]) -> Result<Distances, MachineError> {
-        let latency = |name: &Option<String>| name.as_deref().is_none_or(|n| n == "NUMALatency");
         let mut all = self.document.distances.iter();
-        let Some(found) = all.find(|d| d.kind == "NUMANode" && latency(&d.name)) else {
+        let Some(found) = all.find(|d| d.kind == "NUMANode" && d.latency) else {
             return Ok(None);
         };
         let place = Place {
@@ -270,6 +307,14 @@ impl<'a> Topology<'a> {
     }
 }
 
+/// True unless hwloc made the group of CPUs that have only a place in common: a processor group of Windows
+/// (220, 221), CPUs at the same distance (900), beside the same devices (1000) or the same memory (1001), a
+/// book or a drawer of s390 (110). The numbers are hwloc's `HWLOC_GROUP_KIND_*`.
+fn shares_hardware(group: &Object) -> bool {
+    let kind = group.attributes.get("kind").map(String::as_str);
+    !matches!(kind, Some("110" | "220" | "221" | "900" | "1000" | "1001"))
+}
+
 type Distances = Option<(Vec<Vec<u32>>, Place)>;
 
 fn place(object: &Object) -> Place {
@@ -289,60 +334,22 @@ fn number(object: &Object) -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns Linux's capacities, which hwloc records for each kind of CPU.
-fn capacities(document: &Document, origin: &str) -> Result<Vec<(Group, u64)>, MachineError> {
-    let mut capacities = Vec::new();
-    for kind in &document.cpu_kinds {
-        let Some(text) = kind.infos.get("LinuxCapacity") else {
-            continue;
-        };
-        let place = Place {
-            key: "cpukind".to_string(),
-            line: Some(kind.line),
-        };
-        let Ok(value) = text.trim().parse() else {
-            return Err(place.problem(origin, "LinuxCapacity is not a number", ""));
-        };
-        let Some(cpus) = bitmap(&kind.cpuset) else {
-            let expected = format!("expected words such as 0xff below CPU {MAX_CPUS}");
-            return Err(place.problem(origin, "the cpuset is not a set of CPUs", expected));
-        };
-        capacities.push((Group { cpus, place }, value));
-    }
-    Ok(capacities)
+/// Reads the set of CPUs in the attribute `key`.
+fn set(text: &str, key: &str, place: &Place, origin: &str) -> Result<Vec<u32>, MachineError> {
+    cpulist::mask(text).ok_or_else(|| {
+        let expected = format!("expected words such as 0xff below CPU {MAX_CPUS}");
+        place.problem(origin, format!("the {key} is not a set of CPUs"), expected)
+    })
 }
 
-/// Reads one of hwloc's bitmaps: 32-bit words in hexadecimal, the highest first, `0xf...f` for "all
-/// above".
-fn bitmap(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for (index, word) in text.split(',').rev().enumerate() {
-        let word = word.trim();
-        let word = u32::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()?;
-        let first = u32::try_from(index).ok()?.checked_mul(32)?;
-        if word != 0 && first as usize >= MAX_CPUS {
-            return None;
-        }
-        cpus.extend(
-            (0..32)
-                .filter(|bit| word & (1 << bit) != 0)
-                .map(|bit| first + bit),
-        );
-    }
-    Some(cpus)
-}
-
-/// Returns the cache sizes of the first PU of the most capable kind.
-fn hardware(topology: &Topology, draft: &Draft) -> Hardware {
-    let mut hardware = Hardware::default();
+/// Reads the cache sizes of the first PU of the most capable kind.
+fn hardware(topology: &Topology, draft: &mut Draft) {
     let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
-    let best = best
-        .and_then(|(group, _)| group.cpus.first())
-        .copied()
-        .unwrap_or(0);
-    let Some(&pu) = topology.pus.get(&best) else {
-        return hardware;
+    let best = best.and_then(|(group, _)| topology.pus.get(group.cpus.first()?));
+    let Some(&pu) = best.or(topology.pus.values().next()) else {
+        return;
     };
+    let hardware = &mut draft.hardware;
     let objects = &topology.document.objects;
     let size = |at: usize, key: &str| -> Option<u64> {
         let size = objects[at].attributes.get(key)?.parse().ok()?;
@@ -370,5 +377,4 @@ fn hardware(topology: &Topology, draft: &Draft) -> Hardware {
         }
         None => {}
     }
-    hardware
 }

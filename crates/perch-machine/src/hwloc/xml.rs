@@ -20,7 +20,8 @@ pub(super) struct Object {
 /// A `<distances2>` matrix.
 pub(super) struct Distances {
     pub kind: String,
-    pub name: Option<String>,
+    /// True where the matrix is of latencies, as a SLIT is.
+    pub latency: bool,
     pub indexes: Vec<u64>,
     pub values: Vec<u64>,
     pub line: usize,
@@ -29,6 +30,8 @@ pub(super) struct Distances {
 /// A `<cpukind>` with the contents of its `<info>` elements.
 pub(super) struct CpuKind {
     pub cpuset: String,
+    /// How capable hwloc takes it to be, beside the other kinds.
+    pub efficiency: Option<i64>,
     pub infos: BTreeMap<String, String>,
     pub line: usize,
 }
@@ -104,6 +107,16 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Document, MachineError> 
 
 const EXPECTED: &str = "expected the XML that `lstopo file.xml` of hwloc 2 or later writes";
 
+/// Files of hwloc 2.0 name no matrix, and tell what it means by a bit of its kind
+/// (`HWLOC_DISTANCES_KIND_MEANS_LATENCY`).
+fn is_latency(attributes: &BTreeMap<String, String>) -> bool {
+    let kind = attributes.get("kind").and_then(|kind| kind.parse().ok());
+    match attributes.get("name") {
+        Some(name) => name == "NUMALatency",
+        None => kind.is_none_or(|kind: u64| kind & 4 != 0),
+    }
+}
+
 impl Parser<'_> {
     fn problem(
         &self,
@@ -141,7 +154,7 @@ impl Parser<'_> {
                 let line = self.lines.of(at);
                 self.document.distances.push(Distances {
                     kind: attributes.get("type").cloned().unwrap_or_default(),
-                    name: attributes.get("name").cloned(),
+                    latency: is_latency(&attributes),
                     indexes: Vec::new(),
                     values: Vec::new(),
                     line,
@@ -151,6 +164,9 @@ impl Parser<'_> {
                 let line = self.lines.of(at);
                 self.document.cpu_kinds.push(CpuKind {
                     cpuset: attributes.get("cpuset").cloned().unwrap_or_default(),
+                    efficiency: attributes
+                        .get("forced_efficiency")
+                        .and_then(|number| number.parse().ok()),
                     infos: BTreeMap::new(),
                     line,
                 });
@@ -236,7 +252,11 @@ impl Parser<'_> {
     }
 
     fn content(&mut self, text: &str, at: usize) -> Result<(), MachineError> {
-        let Some(element @ ("indexes" | "u64values")) = self.open.last().map(String::as_str) else {
+        // <distances2hetero>, between NUMA nodes and other things, has these elements with other words.
+        let mut open = self.open.iter().rev().map(String::as_str);
+        let (Some(element @ ("indexes" | "u64values")), Some("distances2")) =
+            (open.next(), open.next())
+        else {
             return Ok(());
         };
         let numbers: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();

@@ -208,7 +208,10 @@ fn preferred_cores_rank_where_the_kernel_ranks_them() {
     assert_eq!(found, NONE);
     assert_eq!(
         note,
-        format!("{levels}; no file that can be read says that the kernel prefers any")
+        format!(
+            "{levels}; no file that can be read says that the kernel prefers any, or (sys/devices/cpu_core, \
+             cpu_atom, cpu_lowpower) that they are of several kinds"
+        )
     );
     // The switch of 6.13 and before, and that of newer kernels.
     for (file, on, off) in [

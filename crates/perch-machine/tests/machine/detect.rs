@@ -194,7 +194,7 @@ fn the_most_capable_cpus_may_be_offline() {
     let capacities: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
     assert_eq!(capacities, [1024, 512]);
     assert!(
-        machine.sources[2].contains("online has 512 of 1024"),
+        machine.sources[2].contains("here has 512 of 1024"),
         "{:?}",
         machine.sources
     );
