@@ -162,7 +162,18 @@ impl Scenario {
         }
         let clock = run.stopwatch();
         let span = clock.started_ns.zip(clock.stopped_ns);
-        match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
+        let span = span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns));
+        let killed_ns = match self.workload.measure.basis {
+            Basis::Time { killed_ns } => killed_ns.unwrap_or(u64::MAX),
+            _ => u64::MAX,
+        };
+        match span {
+            _ if killed_ns <= span.map_or(self.measure_ns, |(_, took_ns)| took_ns) => {
+                Err(SimError::Killed {
+                    workload: self.workload.spec.clone(),
+                    after_s: killed_ns as f64 / 1e9,
+                })
+            }
             Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
                 let scores = self.scores([took_ns as f64 / 1e9]);
                 let metrics = run.finish(started_ns);
@@ -232,7 +243,7 @@ impl Scenario {
                 let wake = (0..WAKE_PERCENTILES.len()).map(|i| wake_us.map(|us| us[i]));
                 wake.chain([Some(rps20), Some(rate)]).collect()
             }
-            Basis::Time => Vec::new(),
+            Basis::Time { .. } => Vec::new(),
         }
     }
 
@@ -241,7 +252,7 @@ impl Scenario {
         let measure = &self.workload.measure;
         let described = match measure.basis {
             Basis::Rate { .. } => vec![(measure.name, measure.unit, true)],
-            Basis::Time => vec![(measure.name, measure.unit, false)],
+            Basis::Time { .. } => vec![(measure.name, measure.unit, false)],
             Basis::Frames => vec![("fps", "frames/s", true), ("kernel", "%", false)],
             Basis::Requests => {
                 let wake = WAKE_PERCENTILES.map(|(name, _)| (name, "us", false));

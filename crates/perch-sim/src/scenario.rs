@@ -161,6 +161,17 @@ pub enum SimError {
         /// The simulated time that it was given, seconds.
         limit_s: f64,
     },
+    /// A workload that is judged by its time is killed before it is done.
+    #[error(
+        "workload \"{workload}\" is not done after {after_s} s, where its file's \"duration\" \
+         kills it: expected a longer duration, -1, or fewer loops"
+    )]
+    Killed {
+        /// The workload.
+        workload: String,
+        /// The simulated time that it is given, seconds.
+        after_s: f64,
+    },
     /// A scheduler from outside cannot be loaded, or did not last.
     #[error("scheduler {words}: {why}")]
     Scheduler {

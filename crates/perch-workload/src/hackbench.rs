@@ -13,7 +13,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Basis, Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
 /// accounts them, on 64-bit machines.
@@ -200,11 +200,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         mutexes: 0,
         counters: 0,
         groups: Vec::new(),
-        measure: Measure {
-            name: "time",
-            unit: "s",
-            basis: Basis::Time,
-        },
+        measure: Measure::time(),
         guests: Vec::new(),
         network: None,
         masks: Vec::new(),

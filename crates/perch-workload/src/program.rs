@@ -319,10 +319,23 @@ pub enum Basis {
     /// the 20th percentile of the requests a second, and the mean of the requests a second.
     Requests,
     /// Less is better: the score is the seconds from `StartClock` to `StopClock`.
-    Time,
+    Time {
+        /// The moment after `StartClock` at which the workload is killed, nanoseconds; `None` if
+        /// nobody kills it.
+        killed_ns: Option<u64>,
+    },
 }
 
 impl Measure {
+    /// The time of a workload that goes on until it is done.
+    pub fn time() -> Measure {
+        Measure {
+            name: "time",
+            unit: "s",
+            basis: Basis::Time { killed_ns: None },
+        }
+    }
+
     /// A [`Basis::Rate`]: `per_count` times the counted units per second, divided by `instances`.
     pub fn rate(name: &'static str, unit: &'static str, per_count: f64, instances: f64) -> Measure {
         Measure {

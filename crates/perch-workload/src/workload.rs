@@ -57,7 +57,7 @@ impl Workload {
     /// Returns true for a workload that starts and stops its clock itself, and is judged by the time
     /// that it takes.
     pub fn is_timed(&self) -> bool {
-        self.measure.basis == Basis::Time
+        matches!(self.measure.basis, Basis::Time { .. })
     }
 }
 

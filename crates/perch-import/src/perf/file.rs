@@ -7,8 +7,8 @@ use std::io::{BufRead, Read, Seek, SeekFrom};
 
 use byteorder::{BigEndian, ByteOrder, LittleEndian};
 use linux_perf_event_reader::{
-    Endianness, PerfEventAttr, RawData, RecordParseInfo, RecordType, SampleFormat, get_record_id,
-    get_record_identifier,
+    AttrFlags, Endianness, PerfEventAttr, RawData, RecordParseInfo, RecordType, SampleFormat,
+    get_record_id, get_record_identifier,
 };
 
 use super::error::RecordError;
@@ -144,6 +144,13 @@ impl Header {
                 return Err(ImportError::Input(format!(
                     "its samples hold {strange:?}, which perch does not read: record with plain perf sched record, without -g and the like"
                 )));
+            }
+            // perf sets this where it follows a command, and not where it records all CPUs.
+            if attr.flags.contains(AttrFlags::ENABLE_ON_EXEC) {
+                return Err(ImportError::Input(
+                    "it has the events of one command alone, without those who wake it and what its CPUs do meanwhile: record all CPUs, perf record -a or perf sched record"
+                        .to_string(),
+                ));
             }
             let info = RecordParseInfo::new(&attr, self.endian);
             let ids = Section {

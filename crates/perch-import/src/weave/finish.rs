@@ -37,8 +37,16 @@ impl Weaver {
     /// Returns the script, and the summary of the import.
     ///
     /// # Errors
-    /// Returns an error where nothing ran, or nothing is kept.
+    /// Returns an error where nothing ran, or nothing is kept, or only some of the tasks were
+    /// recorded.
     pub fn finish(mut self, origin: &Origin) -> Result<(Script, Summary), ImportError> {
+        let [switches, strange] = self.switches;
+        // A recorder that follows some tasks has none of the switches between the others.
+        if strange > switches / 2 {
+            return Err(ImportError::Input(format!(
+                "{strange} of its {switches} switches are from another task than the CPU last switched to: it has the events of some tasks alone; record all of them, perf sched record or trace-cmd record without -P and -F"
+            )));
+        }
         self.settle();
         // A task that other tasks' events merely name has nothing to do, unless it has a child that
         // is still to be woken.

@@ -59,6 +59,10 @@ pub struct Weaver {
     switched_ns: BTreeMap<u32, u64>,
     steps: u64,
     odd: Odd,
+    /// The task that each CPU switched to last.
+    runs_on: BTreeMap<u32, i32>,
+    /// Switches, and how many of them are from a task that the CPU's last switch was not to.
+    switches: [u64; 2],
     /// True where the recording has a `sched_waking`: then `sched_wakeup` adds nothing.
     wakings: bool,
     /// Wake-ups for which there is only a `sched_wakeup`.
@@ -77,6 +81,8 @@ impl Weaver {
             switched_ns: BTreeMap::new(),
             steps: 0,
             odd: Odd::default(),
+            runs_on: BTreeMap::new(),
+            switches: [0; 2],
             wakings: false,
             wakeups: 0,
         }
@@ -115,6 +121,9 @@ impl Weaver {
                 next_prio,
                 next_name,
             } => {
+                let before = self.runs_on.insert(cpu, next);
+                self.switches[0] += 1;
+                self.switches[1] += u64::from(before.is_some_and(|before| before != prev));
                 if prev != 0 {
                     let task = self.task(prev)?;
                     if let Some(process) = event.process {

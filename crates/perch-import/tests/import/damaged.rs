@@ -46,6 +46,8 @@ fn what_cannot_be_read_says_why() {
     );
     // The changed byte gives the first event's samples call chains.
     refused("chains.data", &with(120 + 24, &[0x20]), "without -g");
+    // The changed byte has the first event begin with a command's exec: perf record without -a.
+    refused("alone.data", &with(120 + 41, &[0x10]), "perf record -a");
     // The changed bytes are the first record's kind and size.
     refused("compressed.data", &with(280, &[81]), "without -z");
     refused("aux.data", &with(280, &[71]), "AUX");

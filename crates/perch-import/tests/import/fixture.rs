@@ -66,3 +66,19 @@ fn lines_that_make_no_sense_are_named() {
         "{nothing}"
     );
 }
+
+#[test]
+fn recording_of_some_tasks_is_refused() {
+    // Two tasks share a CPU with others, of which a recorder that follows the two tells nothing.
+    let lines = (0..9).map(|i| {
+        let prev = 1 + i % 2;
+        format!("  a-{prev}  0-0x1  5.00000000{i}: sched_switch:  prev_comm=a prev_pid={prev} prev_prio=120 prev_state=1 next_comm=b next_pid=7 next_prio=120\n")
+    });
+    let text: String = lines.collect();
+    let why = import_text(&mut text.as_bytes(), &Options::default()).expect_err("some tasks");
+    let why = why.to_string();
+    assert!(
+        why.contains("8 of its 9 switches") && why.contains("-P"),
+        "{why}"
+    );
+}

@@ -96,6 +96,34 @@ fn instances_loops_and_repeated_keys_are_what_rt_app_makes_of_them() {
 }
 
 #[test]
+fn load_that_ends_is_judged_by_its_time() {
+    let file = |keys: &str| {
+        format!(
+            "{{\"tasks\": {{\"w\": {{\"loop\": 100, \"run\": 1000, \"sleep\": 1000}}}}, \
+             \"global\": {{\"calibration\": \"CPU0\"{keys}}}}}"
+        )
+    };
+    let outcome = run("finite", &file(""), "");
+    let score = &outcome.scores[0];
+    assert_eq!((score.name.as_str(), score.unit), ("time", "s"));
+    assert!((0.2..0.202).contains(&score.value), "{}", score.value);
+    assert_eq!(outcome.metrics.counted, 100);
+    // rt-app sleeps for the whole duration, and then kills what still runs.
+    let lasts = run("lasts", &file(", \"duration\": 1"), "");
+    assert_eq!(lasts.scores[0].value, score.value);
+    let long = file(", \"duration\": 1").replace("100,", "1000,");
+    let machine = machine("kunpeng920");
+    let workload = Workload::parse(&spec("killed", &long, ""), &machine).expect("a workload");
+    let why = scenario(&machine, Era::V7_2, workload, [0, 3000]).run();
+    let why = why.expect_err("it takes 2 s").to_string();
+    assert!(
+        why.contains("not done after 1 s") && why.contains("duration"),
+        "{why}"
+    );
+    comes_back("finite_back", &spec("finite_again", &file(""), ""));
+}
+
+#[test]
 fn work_is_calibrated_on_the_cpu_that_the_file_says() {
     let file = |calibration: &str| {
         format!(

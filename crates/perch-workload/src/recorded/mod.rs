@@ -20,7 +20,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::Workload;
-use crate::{Basis, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 pub use error::{LineError, ReadError, ScriptError, Unending};
 pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
@@ -121,11 +121,7 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         mutexes: 0,
         counters: 0,
         groups: Vec::new(),
-        measure: Measure {
-            name: "time",
-            unit: "s",
-            basis: Basis::Time,
-        },
+        measure: Measure::time(),
         guests: Vec::new(),
         network: None,
         masks: Vec::new(),

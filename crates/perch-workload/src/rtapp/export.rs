@@ -10,6 +10,7 @@ use perch_machine::Machine;
 use super::error::{ExportError, NoWord};
 use super::json::{Member, Value};
 use super::real::write;
+use super::task::moved;
 use crate::{Class, DEFAULT_SHARES, Op, Site, Space, TaskSpec, UNCLAMPED, Workload};
 
 /// Writes a workload as an rt-app file. With `approximate`, random times may become their mean,
@@ -199,7 +200,15 @@ impl Export<'_> {
         if let Some(group) = task.group {
             members.push(Member::of("taskgroup", Value::Text(self.group(group)?)));
         }
-        let (loops, mut phases) = self.program(&task.program)?;
+        let (loops, mut phases) = match &task.program[..] {
+            // The stopwatch of a load that ends is not rt-app's.
+            [Op::StartClock, own @ .., Op::StopClockAfter(_), Op::Exit] => {
+                let own = own.iter().map(|op| moved(*op, -1));
+                let own: Vec<Op> = own.chain([Op::Exit]).collect();
+                self.program(&own)?
+            }
+            program => self.program(program)?,
+        };
         phases.retain(|phase| !phase.events.is_empty());
         if phases.is_empty() {
             return Err(NoWord::Nothing);

@@ -19,10 +19,10 @@ use perch_file::Kind;
 
 use crate::keys::Keys;
 use crate::workload::{Workload, one_process_each};
-use crate::{FutexCall, Measure, Site, SpecError, TaskSpec};
+use crate::{Basis, FutexCall, Measure, Op, Site, SpecError, TaskSpec};
 use error::MOST_THREADS;
 use json::{Member, Value};
-use task::Tasks;
+use task::{Tasks, moved};
 use value::{Costs, Global, members, number, text, wrong};
 
 pub use error::{ExportError, JsonError, KeyError, NoWord, RtAppError};
@@ -52,6 +52,7 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
         capacity: cpus.first().map_or(1024, |cpu| cpu.capacity),
         policy: "SCHED_OTHER".to_string(),
         buffer: 4 << 20,
+        duration_ns: None,
         costs,
     };
     let Some(member) = member else {
@@ -86,10 +87,14 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
                 return wrong(member, KeyError::Device);
             }
             "mem_buffer_size" => global.buffer = number(member, 1, i64::from(i32::MAX))? as u64,
-            // The caller decides the length of a run; the other keys say where rt-app writes what,
-            // or only older versions of rt-app read them.
-            "duration" | "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size"
-            | "ftrace" | "gnuplot" | "io_device" | "cumulative_slack" | "frag" => {}
+            "duration" => {
+                let seconds = number(member, i64::from(i32::MIN), i64::from(i32::MAX))?;
+                global.duration_ns = (seconds > 0).then_some(seconds as u64 * 1_000_000_000);
+            }
+            // The other keys say where rt-app writes what, or only older versions of rt-app read
+            // them.
+            "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size" | "ftrace"
+            | "gnuplot" | "io_device" | "cumulative_slack" | "frag" => {}
             _ => return wrong(member, KeyError::UnknownGlobal),
         }
     }
@@ -121,6 +126,26 @@ pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         path,
         why: Box::new(why),
     })
+}
+
+/// Lets the clock run from the first of the tasks until the last one has ended, if all of them end:
+/// of a load that is over there is no rate. Returns whether they do.
+fn made_to_end(tasks: &mut [TaskSpec]) -> bool {
+    if tasks
+        .iter()
+        .any(|task| task.program.last() != Some(&Op::Exit))
+    {
+        return false;
+    }
+    let all = tasks.len() as u32;
+    for task in tasks {
+        let own = task.program.split_last().map_or(&[][..], |(_, own)| own);
+        let begin = std::iter::once(Op::StartClock);
+        let end = [Op::StopClockAfter(all), Op::Exit];
+        let own = own.iter().map(|op| moved(*op, 1));
+        task.program = begin.chain(own).chain(end).collect();
+    }
+    true
 }
 
 fn build(
@@ -177,6 +202,15 @@ fn build(
     if tasks.is_empty() {
         return wrong(member, KeyError::NoTasks);
     }
+    let killed_ns = global.duration_ns;
+    let measure = if made_to_end(&mut tasks) {
+        Measure {
+            basis: Basis::Time { killed_ns },
+            ..Measure::time()
+        }
+    } else {
+        Measure::rate("loops", "loops/s", 1.0, 1.0)
+    };
     let mut spaces = one_process_each(&mut tasks);
     // All of them are threads of one process.
     tasks.iter_mut().for_each(|task| task.space = Some(0));
@@ -189,7 +223,7 @@ fn build(
         mutexes: made.shared.mutexes(),
         counters: 0,
         groups: made.groups,
-        measure: Measure::rate("loops", "loops/s", 1.0, 1.0),
+        measure,
         guests: Vec::new(),
         network: None,
         masks: made.masks,

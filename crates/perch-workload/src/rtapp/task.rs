@@ -14,10 +14,14 @@ use super::value::{Global, members, number, text, wrong};
 use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
 
 /// An operation whose program begins `by` operations later.
-fn moved(op: Op, by: u32) -> Op {
+pub fn moved(op: Op, by: i32) -> Op {
+    let to_new = |to: u32| to.wrapping_add_signed(by);
     match op {
-        Op::Repeat { to, times } => Op::Repeat { to: to + by, times },
-        Op::Jump(to) => Op::Jump(to + by),
+        Op::Repeat { to, times } => Op::Repeat {
+            to: to_new(to),
+            times,
+        },
+        Op::Jump(to) => Op::Jump(to_new(to)),
         Op::Gate {
             condition,
             users,
@@ -25,7 +29,7 @@ fn moved(op: Op, by: u32) -> Op {
         } => Op::Gate {
             condition,
             users,
-            last: last + by,
+            last: to_new(last),
         },
         op => op,
     }
@@ -390,7 +394,7 @@ fn repeated(task: &Member, mut round: Vec<Op>, loops: i64) -> Result<Vec<Op>, Rt
             }
             let mut all = Vec::with_capacity(times * round.len());
             for _ in 0..times {
-                let by = all.len() as u32;
+                let by = all.len() as i32;
                 all.extend(round.iter().map(|op| moved(*op, by)));
             }
             all

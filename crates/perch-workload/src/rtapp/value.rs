@@ -56,5 +56,7 @@ pub struct Global {
     pub policy: String,
     /// Bytes that a `mem` or `iorun` writes at a time.
     pub buffer: u64,
+    /// The time after which rt-app kills its tasks, nanoseconds; `None` if they end by themselves.
+    pub duration_ns: Option<u64>,
     pub costs: Costs,
 }
