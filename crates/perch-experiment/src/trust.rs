@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// docs/predictions.md has the same counts of the first prediction.
+    /// docs/accuracy.md has the same counts of the first prediction.
     #[test]
     fn a_machine_and_a_load_have_the_record_of_their_cells() {
         let found = of("jacobsville", "tcp_rr:n=3");

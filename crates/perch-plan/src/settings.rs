@@ -176,7 +176,7 @@ pub struct Chosen {
 }
 
 /// In a last-level cache of fewer CPUs, a few threads of a process are a crowd: wake-ups that are drawn
-/// there by the process leave it again, over and over (docs/perch.md).
+/// there by the process leave it again, over and over (docs/mechanisms/README.md).
 const ROOMY_LLC: u32 = 16;
 
 /// The mode of a mechanism that the user does not name and that has something to do, and the reason:

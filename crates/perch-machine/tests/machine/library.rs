@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests that every library machine has the facts of its sources
-//! (docs/mechanisms/benchmarks.md#machines), and that the library is complete.
+//! (docs/mechanisms/), and that the library is complete.
 
 use perch_machine::{Distance, Machine, library, resolve};
 
