@@ -39,6 +39,12 @@ pub enum ResultFormat {
     Paste(Paste),
 }
 
+impl From<Format> for ResultFormat {
+    fn from(format: Format) -> ResultFormat {
+        ResultFormat::Plain(format)
+    }
+}
+
 /// The forms beyond [`FORMATS`], by name.
 const PASTES: [(&str, Paste); 4] = [
     ("lkml", Paste::Lkml),

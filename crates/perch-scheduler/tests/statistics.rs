@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Statistics as others read them: by the protocol of sched_ext's tools, and as OpenMetrics.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -216,14 +217,78 @@ fn the_exposition_is_openmetrics() {
     assert!(none.contains("\nperch_up 0\n# EOF\n"), "{none}");
 }
 
+/// Reads the samples of an exposition, in order, as a strict parser does.
+#[track_caller]
+fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, String)> {
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+    let mut samples = Vec::new();
+    for line in text
+        .split_terminator('\n')
+        .filter(|line| !line.starts_with('#'))
+    {
+        let (name, mut rest) = line.split_at(line.find(['{', ' ']).expect(line));
+        assert!(is_name(name), "{line:?}");
+        let mut labels = BTreeMap::new();
+        while let Some(label) = rest.strip_prefix(if labels.is_empty() { '{' } else { ',' }) {
+            let (name, text) = label.split_once("=\"").expect(line);
+            let mut value = String::new();
+            let mut chars = text.chars();
+            loop {
+                match chars.next().expect(line) {
+                    '"' => break,
+                    '\\' => value.push(match chars.next() {
+                        Some('n') => '\n',
+                        Some(c @ ('"' | '\\')) => c,
+                        _ => panic!("{line:?}"),
+                    }),
+                    c => value.push(c),
+                }
+            }
+            rest = chars.as_str();
+            if let ("le", Ok(bound)) = (name, value.parse::<f64>()) {
+                value = bound.to_string();
+            }
+            assert!(is_name(name), "{line:?}");
+            assert!(labels.insert(name.to_string(), value).is_none(), "{line:?}");
+        }
+        let value = match labels.is_empty() {
+            true => rest.strip_prefix(' '),
+            false => rest.strip_prefix("} "),
+        };
+        let value = value.filter(|value| value.parse::<f64>().is_ok());
+        samples.push((name.to_string(), labels, value.expect(line).to_string()));
+    }
+    samples.sort();
+    samples
+}
+
+#[test]
+fn hostile_names_are_labels() {
+    let hostile = "/\u{1b}]0;x\u{7}\u{7f}\u{202e}\" ,}1\\\r\nx";
+    let mut report = sample();
+    let group = GroupWaits::default();
+    report.group_waits = [(hostile.to_string(), group)].into();
+    report.about.machine = hostile.to_string();
+    report.about.modes = format!("{hostile}=perch,cluster={hostile}");
+    for text in [openmetrics(Some(&report)), prometheus(Some(&report))] {
+        let samples = samples(&text);
+        let of = |label: &str| {
+            samples
+                .iter()
+                .filter_map(|(_, labels, _)| labels.get(label))
+                .next()
+        };
+        assert_eq!(of("cgroup").unwrap(), hostile);
+        assert_eq!(of("machine").unwrap(), hostile);
+        assert_eq!(of("cluster").unwrap(), hostile.split(',').next().unwrap());
+    }
+}
+
 /// Every family of the older text is described before its samples, which have its name.
 #[test]
 fn the_older_text_has_the_same_samples() {
     let (new, old) = (openmetrics(Some(&sample())), prometheus(Some(&sample())));
-    let samples = |text: &str| {
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        lines.map(str::to_string).collect::<Vec<_>>()
-    };
     assert_eq!(samples(&new), samples(&old));
     let (mut family, mut of) = ("", "");
     for line in old.lines() {
@@ -307,4 +372,20 @@ fn a_collector_gets_what_it_asks_for() {
             "{answer}"
         );
     }
+}
+
+#[test]
+fn slow_clients_do_not_keep_a_collector_away() {
+    let folder = Folder::new("slow");
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), folder.socket()).unwrap();
+    let address = listener.address().unwrap();
+    std::thread::spawn(move || listener.serve());
+    let slow = (0..40).map(|_| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HT").map(|()| stream)
+    });
+    let slow: Vec<_> = slow.collect();
+    let answer = get(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    drop(slow);
 }

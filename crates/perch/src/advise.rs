@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit, emit_as};
 use crate::recording::Recording;
 
 /// The arguments of `perch advise`.
@@ -69,12 +69,14 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         cpus: topology.nr_cpus(),
         lost: recording.reader.footer().map(|footer| footer.dropped),
     };
-    emit(&match arguments.format {
+    let format = arguments.format;
+    let text = match format {
         Format::Table => text(&of, &advice),
         Format::Markdown => markdown(&of, &advice),
         Format::Csv => csv(&advice),
         Format::Json => json(&of, &advice),
-    })
+    };
+    emit_as(format, &text)
 }
 
 /// Prints what `perch run` would load on the machine.

@@ -19,7 +19,7 @@ use crate::arguments::{Common, Effort, at_least_one, duration_ns, origin};
 use crate::fresh::Fresh;
 use crate::gate;
 use crate::meter::{Meter, MeteredWatch, Unit};
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit_as, say};
 use crate::raw::Raw;
 #[cfg(feature = "record")]
 use record::SimulatedRecording;
@@ -134,10 +134,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     if let Some(file) = &arguments.record {
         record(&spec, file, common.quiet)?;
     }
-    emit(&match common.format {
+    let text = match common.format {
         ResultFormat::Plain(format) => comparison(&result, format),
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
-    })?;
+    };
+    emit_as(common.format, &text)?;
     gates.judge(&result.workload, &result.changes())
 }
 

@@ -8,7 +8,7 @@ use perch_experiment::{Change, Diff, Difference, Report, ReportsDiff};
 use perch_report::{Format, Results, diff, report_diffs};
 
 use crate::gate::Gates;
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit_as, say};
 use crate::results::results;
 
 /// The arguments of `perch diff`.
@@ -175,6 +175,6 @@ fn answer(arguments: &Arguments, found: Changes) -> Result<(), Failure> {
     if !arguments.quiet {
         found.notes.iter().for_each(say);
     }
-    emit(&found.text)?;
+    emit_as(arguments.format, &found.text)?;
     gates.judge(&found.of, &found.changes)
 }

@@ -15,7 +15,7 @@ use perch_report::{
 
 use crate::arguments::{Common, Effort, at_least_one, origin};
 use crate::meter::{Meter, Unit};
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit, emit_as, say};
 use crate::raw::Raw;
 use check::CheckArguments;
 
@@ -139,10 +139,11 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         meter.say_simulated(options.jobs);
     }
     raw.finish()?;
-    shown.show_rest(&match common.format {
+    let whole = match common.format {
         ResultFormat::Plain(format) => experiments(&reports, format),
         ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),
-    })
+    };
+    shown.show_rest(common.format, &whole)
 }
 
 /// A run that takes less needs no announcement.
@@ -200,7 +201,8 @@ impl Growing<'_> {
             return;
         };
         if let Some(tables) = tables_so_far(report, *format) {
-            self.shown.show(&format!("{before}{tables}"));
+            self.shown
+                .show(ResultFormat::Plain(*format), &format!("{before}{tables}"));
         }
     }
 }
@@ -225,15 +227,15 @@ impl Shown {
     }
 
     /// Shows what is left of the whole result.
-    fn show_rest(mut self, whole: &str) -> Result<(), Failure> {
-        self.show(whole);
+    fn show_rest(mut self, format: ResultFormat, whole: &str) -> Result<(), Failure> {
+        self.show(format, whole);
         self.failure.map_or(Ok(()), Err)
     }
 
     /// Shows the end of `text`, of which stdout has the beginning.
-    fn show(&mut self, text: &str) {
+    fn show(&mut self, format: ResultFormat, text: &str) {
         if self.failure.is_none() {
-            self.failure = emit(&text[self.bytes..]).err();
+            self.failure = emit_as(format, &text[self.bytes..]).err();
             self.bytes = text.len();
         }
     }

@@ -31,13 +31,13 @@ use perch_report::{CountsFormat, LineCounts};
 
 use crate::agent;
 use crate::arguments::duration_ns;
-use crate::fresh::Fresh;
-use crate::output::{Failure, emit};
+use crate::fresh;
+use crate::output::{Failure, emit, say};
 use crate::rtapp;
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
 use options::{GuestKernel, foresee, in_guest, time, watched};
-pub use options::{Limit, left_out, limit};
+pub use options::{Limit, limit, say_left_out};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
@@ -342,7 +342,7 @@ fn run_command(
     let status = process.stream(out, &mut std::io::stderr())?;
     if !arguments.quiet {
         for line in guest.trouble()? {
-            eprintln!("perch: the guest's kernel said: {line}");
+            say(format_args!("the guest's kernel said: {line}"));
         }
     }
     if let Some(form) = arguments.waits {
@@ -381,12 +381,7 @@ fn show(counts: &LineCounts, file: Option<(&Path, CountsFormat)>) -> Result<(), 
     let Some((path, form)) = file else {
         return Ok(());
     };
-    let text = counts.write(form);
-    let kept = Fresh::create(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.keep()
-    });
-    kept.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
+    fresh::write(path, &counts.write(form))
 }
 
 /// Prints how the command's tasks waited.
@@ -482,13 +477,11 @@ fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
         (false, true) => ", deterministic",
         (false, false) => "",
     };
-    let mut words = format!(
-        "perch: Linux {release}, {} CPUs of {}, booted in {:.1} s{clock}\n",
+    say(format_args!(
+        "Linux {release}, {} CPUs of {}, booted in {:.1} s{clock}",
         topology.cpus(),
         topology.machine().name,
         boot_time.as_secs_f64()
-    );
-    words += &left_out(topology);
-    // When this fails, no reader of stderr is left to be told.
-    let _ = std::io::stderr().write_all(words.as_bytes());
+    ));
+    say_left_out(topology);
 }

@@ -10,8 +10,8 @@ use perch_machine::{Machine, library, resolve};
 use perch_report::{Align, Grid};
 
 #[cfg(feature = "lab")]
-use crate::lab::{Limit, left_out, limit};
-use crate::output::{Failure, emit};
+use crate::lab::{Limit, limit, say_left_out};
+use crate::output::{Failure, emit, emit_data};
 
 /// The subcommands of `perch machine`.
 #[derive(Subcommand)]
@@ -58,30 +58,27 @@ pub fn run(command: Command) -> Result<(), Failure> {
         } => show(&seen_in_guest(&name, cpus)?, toml),
         Command::Show { name, toml, .. } => show(&resolve(&name)?, toml),
         Command::Detect { root, split_llc } => detect(&root, split_llc),
-        Command::Import { file } => emit(&perch_machine::import(&file)?.to_toml()),
+        Command::Import { file } => emit_data(&perch_machine::import(&file)?.to_toml()),
     }
 }
 
 fn detect(root: &Path, parts: usize) -> Result<(), Failure> {
     let machine = perch_machine::detect(root)?.split_llcs(parts);
     let machine = machine.map_err(|error| Failure::input(format!("--split-llc: {error}")))?;
-    emit(&machine.to_toml())
+    emit_data(&machine.to_toml())
 }
 
 /// The part of a machine that a guest of so many CPUs has; says what that leaves out.
 #[cfg(feature = "lab")]
 fn seen_in_guest(name: &str, cpus: perch_lab::Cpus) -> Result<Machine, Failure> {
-    use std::io::Write;
-
     let topology = Topology::new(&resolve(name)?, cpus)?;
-    // Where stderr is closed, nobody is left to be told.
-    let _ = std::io::stderr().write_all(left_out(&topology).as_bytes());
+    say_left_out(&topology);
     Ok(topology.machine().clone())
 }
 
 fn show(machine: &Machine, toml: bool) -> Result<(), Failure> {
     match toml {
-        true => emit(&machine.to_toml()),
+        true => emit_data(&machine.to_toml()),
         false => emit(&perch_machine::draw::draw(machine, terminal_width())),
     }
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_sim::{Asked, Switched, Watch, Woken};
 
+use crate::output::{escaped, say};
+
 /// The time after which a bar appears; shorter work is over before a person has read a bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
@@ -85,7 +87,7 @@ impl Meter {
 
     fn amid(around: Box<dyn Surroundings>, what: &str, unit: Unit, quiet: bool) -> Meter {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        bar.set_prefix(what.to_string());
+        bar.set_prefix(escaped(what).into_owned());
         Meter {
             bar,
             what: what.to_string(),
@@ -142,7 +144,7 @@ impl Meter {
         if self.quiet {
             return;
         }
-        eprintln!("{}", self.words(what, jobs));
+        say(self.words(what, jobs));
     }
 
     fn words(&self, what: &str, jobs: usize) -> String {
@@ -153,10 +155,7 @@ impl Meter {
             format!("{jobs} threads")
         };
         let seconds = self.around.elapsed().as_secs_f64();
-        format!(
-            "perch: {}: {total} {what} in {seconds:.1} s on {jobs}",
-            self.what
-        )
+        format!("{}: {total} {what} in {seconds:.1} s on {jobs}", self.what)
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
+use perch_report::{Format, ResultFormat};
 use perch_sweep::SweepError;
 
 use crate::exit;
@@ -83,23 +84,24 @@ impl From<SweepError> for Failure {
 /// Returns whether a terminal would do something else with a character than show it, or show its
 /// neighbours in another order. Line ends and tabs are perch's own.
 fn steers(c: char) -> bool {
-    let turns =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
     turns || (c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns the text with each character that steers a terminal written out, as `\x1b` or
-/// `\u{202e}`: file names and names in files come from anybody.
+/// Returns the text with each character that steers a terminal written out, as `\u202e`: file names
+/// and names in files come from anybody. JSON stays the same JSON.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        let _ = match (steers(c), u32::from(c)) {
-            (false, _) => write!(out, "{c}"),
-            (true, code @ ..=0xff) => write!(out, "\\x{code:02x}"),
-            (true, code) => write!(out, "\\u{{{code:x}}}"),
+        let _ = match steers(c) {
+            false => write!(out, "{c}"),
+            true => write!(out, "\\u{:04x}", u32::from(c)),
         };
     }
     Cow::Owned(out)
@@ -112,11 +114,32 @@ pub fn say(words: impl Display) {
     let _ = std::io::stderr().write_all(escaped(&words).as_bytes());
 }
 
-/// Writes `text` to stdout. A reader that has seen enough (`| head`) is not a failure.
+/// Writes words, tables or JSON to stdout. A reader that has seen enough (`| head`) is not a failure.
 pub fn emit(text: &str) -> Result<(), Failure> {
+    write_out(&escaped(text))
+}
+
+/// Writes a text to stdout that a program reads in a format without escapes for what steers a
+/// terminal: only a terminal gets them.
+pub fn emit_data(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().is_terminal() {
+        true => emit(text),
+        false => write_out(text),
+    }
+}
+
+/// Writes a result to stdout by [`emit`] or [`emit_data`].
+pub fn emit_as(format: impl Into<ResultFormat>, text: &str) -> Result<(), Failure> {
+    match format.into() {
+        ResultFormat::Plain(Format::Csv) => emit_data(text),
+        _ => emit(text),
+    }
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout
-        .write_all(escaped(text).as_bytes())
+        .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -133,7 +156,16 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_written_out() {
         assert_eq!(escaped("a\tb\n\u{e9}"), "a\tb\n\u{e9}");
-        assert_eq!(escaped("\u{1b}[31m\r\u{9b}"), "\\x1b[31m\\x0d\\x9b");
-        assert_eq!(escaped("a\u{202e}b"), "a\\u{202e}b");
+        let hostile = "\u{1b}[31m\r\u{9b}\u{7f} a\u{202e}b";
+        assert_eq!(
+            escaped(hostile),
+            "\\u001b[31m\\u000d\\u009b\\u007f a\\u202eb"
+        );
+        let json = serde_json::to_string(hostile).unwrap();
+        assert!(!escaped(&json).contains(steers));
+        assert_eq!(
+            serde_json::from_str::<String>(&escaped(&json)).unwrap(),
+            hostile
+        );
     }
 }

@@ -16,7 +16,7 @@ use perch_report::{Align, Format, Grid};
 use schemars::Schema;
 
 use crate::arguments::{at_least_one, threads};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit_as};
 use crate::recording::Recording;
 
 use self::agreement::share;
@@ -138,7 +138,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         outcome: &outcome,
         undecided: (reader.footer()).and_then(|footer| footer.undecided.words()),
     };
-    emit(&match format {
+    let text = match format {
         Format::Table => report.text(Grid::text),
         Format::Markdown => report.text(Grid::markdown),
         Format::Csv => csv(&outcome),
@@ -146,7 +146,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             let text = serde_json::to_string_pretty(&report.result);
             text.expect("the result has only text keys") + "\n"
         }
-    })
+    };
+    emit_as(format, &text)
 }
 
 /// A replay to be shown to a person.

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use perch_report::{Results, html};
 
 use crate::fresh;
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit_data};
 use crate::results::results;
 
 /// The arguments of `perch report`.
@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .collect::<Result<_, _>>()?;
     let page = html(&results, env!("CARGO_PKG_VERSION"));
     match &arguments.output {
-        None => emit(&page),
+        None => emit_data(&page),
         Some(path) => fresh::write(path, &page),
     }
 }

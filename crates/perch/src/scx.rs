@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use perch_scx::{ForeignError, Package};
 
-use crate::output::Failure;
+use crate::output::{Failure, say};
 
 /// The subcommands of `perch scx`.
 #[derive(Subcommand)]
@@ -37,16 +37,16 @@ pub fn run(command: Command) -> Result<(), Failure> {
     let Command::Build { path, output, set } = command;
     let package = Package::build(&path, set.as_deref())?;
     for note in &package.notes {
-        eprintln!("perch: {note}");
+        say(note);
     }
     let output = output.unwrap_or_else(|| PathBuf::from(format!("{}.scx", package.name)));
     package.write(&output)?;
-    eprintln!(
-        "perch: {} is in {}; run it by perch compare --arm {}=scx:{}",
+    say(format_args!(
+        "{} is in {}; run it by perch compare --arm {}=scx:{}",
         package.name,
         output.display(),
         package.name,
         output.display()
-    );
+    ));
     Ok(())
 }

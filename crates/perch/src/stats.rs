@@ -15,7 +15,7 @@ use perch_scheduler::stats::{
 };
 
 use crate::arguments::{BadValue, duration_ns};
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit, emit_data, say};
 
 /// The arguments of `perch stats`.
 #[derive(Args)]
@@ -79,8 +79,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         return match arguments.format {
             Form::Table => emit(&summary(&last)),
             Form::Json => emit(&json(&last)),
-            Form::Openmetrics => emit(&openmetrics(Some(&last))),
-            Form::Prometheus => emit(&prometheus(Some(&last))),
+            Form::Openmetrics => emit_data(&openmetrics(Some(&last))),
+            Form::Prometheus => emit_data(&prometheus(Some(&last))),
         };
     };
     loop {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use perch_report::write_csv;
 use perch_sweep::{Key, Shard, Store, Stored, Sweep};
 
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit, emit_data, say};
 
 /// The commands of `perch store`.
 #[derive(Subcommand)]
@@ -101,7 +101,7 @@ fn prune(arguments: &PruneArguments) -> Result<(), Failure> {
 fn export(arguments: &ExportArguments) -> Result<(), Failure> {
     let store = Store::existing(&arguments.store)?;
     if let ExportFormat::Csv = arguments.format {
-        emit(
+        emit_data(
             "key,machine,changed,workload,era,modes,seed,repetition,score,unit,higher_is_better,value\n",
         )?;
     }
@@ -109,10 +109,10 @@ fn export(arguments: &ExportArguments) -> Result<(), Failure> {
         let Some(stored) = store.get(&key)? else {
             continue;
         };
-        emit(&match arguments.format {
-            ExportFormat::Json => stored.to_json(),
-            ExportFormat::Csv => lines(&stored),
-        })?;
+        match arguments.format {
+            ExportFormat::Json => emit(&stored.to_json())?,
+            ExportFormat::Csv => emit_data(&lines(&stored))?,
+        }
     }
     Ok(())
 }

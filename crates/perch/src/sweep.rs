@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
 use crate::meter::{Meter, Unit};
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit, emit_as, say};
 pub use rank::{RankArguments, ranked_schema};
 
 /// The commands of `perch sweep`.
@@ -205,7 +205,7 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
         ));
     }
     let names = sweep.names();
-    emit(&match arguments.format {
+    let text = match arguments.format {
         Format::Json => {
             let rows: Vec<JsonRow> = (rows.iter().map(|row| JsonRow::of(&names, row))).collect();
             serde_json::to_string_pretty(&rows).expect("texts and numbers") + "\n"
@@ -213,7 +213,8 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
         Format::Csv => sheet(&names, &rows),
         Format::Markdown => grid(&names, &rows).markdown(),
         Format::Table => grid(&names, &rows).text(),
-    })
+    };
+    emit_as(arguments.format, &text)
 }
 
 /// One score at one point of a sweep.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Answers a collector's HTTP requests with what the scheduler reports at that moment.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Client, Report, StatisticsError, openmetrics, prometheus};
 
@@ -15,9 +15,12 @@ use super::{Client, Report, StatisticsError, openmetrics, prometheus};
 const LONGEST_REQUEST: usize = 16 * 1024;
 /// Headers of a request.
 const MOST_HEADERS: usize = 64;
-/// So many may be connected at once; more are turned away.
+/// So many may be connected at once. One more, and the one that came first goes: a collector needs a
+/// moment, and who stays has no request.
 const MOST_CLIENTS: usize = 16;
-/// A collector that is alive sends its request, and takes the answer, within this time.
+/// So many may be served at once while the scheduler does not answer; more are turned away.
+const MOST_THREADS: usize = 4 * MOST_CLIENTS;
+/// A collector that is alive sends its whole request within this time, and takes the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The way in which Prometheus and others ask for OpenMetrics.
@@ -53,25 +56,49 @@ impl Listener {
 
     /// Answers for as long as the process lives.
     pub fn serve(&self) {
-        let clients = Arc::new(AtomicUsize::new(0));
+        let clients = Arc::new(Clients::default());
         for stream in self.port.incoming() {
             // Out of descriptors, or the client has gone: the next may do better.
             let Ok(stream) = stream else { continue };
-            if clients.fetch_add(1, Ordering::Relaxed) >= MOST_CLIENTS {
-                clients.fetch_sub(1, Ordering::Relaxed);
+            if Arc::strong_count(&clients) > MOST_THREADS {
                 continue;
             }
-            let (socket, count) = (Arc::clone(&self.socket), Arc::clone(&clients));
+            let stream = Arc::new(stream);
+            let (socket, among) = (Arc::clone(&self.socket), Arc::clone(&clients));
+            clients.come(&stream);
             let thread = thread::Builder::new().name("perch-listen".to_string());
+            let served = Arc::clone(&stream);
             let started = thread.spawn(move || {
                 // A client that stops listening ends its own connection only.
-                let _ = answer(stream, &socket);
-                count.fetch_sub(1, Ordering::Relaxed);
+                let _ = answer(&served, &socket);
+                among.go(&served);
             });
             if started.is_err() {
-                clients.fetch_sub(1, Ordering::Relaxed);
+                clients.go(&stream);
             }
         }
+    }
+}
+
+/// The clients that are connected, in the order in which they came.
+#[derive(Default)]
+struct Clients(Mutex<VecDeque<Arc<TcpStream>>>);
+
+impl Clients {
+    fn come(&self, client: &Arc<TcpStream>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_back(Arc::clone(client));
+        if all.len() > MOST_CLIENTS {
+            // Its thread reads the end of the request, and goes.
+            let _ = all
+                .pop_front()
+                .map(|oldest| oldest.shutdown(Shutdown::Both));
+        }
+    }
+
+    fn go(&self, client: &Arc<TcpStream>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| !Arc::ptr_eq(other, client));
     }
 }
 
@@ -82,11 +109,10 @@ struct Asked {
     openmetrics: bool,
 }
 
-fn answer(mut stream: TcpStream, socket: &Path) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn answer(mut stream: &TcpStream, socket: &Path) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let plain = "text/plain; charset=utf-8";
-    let (status, kind, body) = match asked(&mut stream)? {
+    let (status, kind, body) = match asked(stream)? {
         None => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
         Some(Asked { is_get: false, .. }) => (
             "405 Method Not Allowed",
@@ -130,9 +156,12 @@ fn report(socket: &Path) -> Result<Option<Report>, StatisticsError> {
 
 /// Reads a request up to the end of its headers; none if it is none, or longer than any that makes
 /// sense.
-fn asked(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
+fn asked(mut stream: &TcpStream) -> io::Result<Option<Asked>> {
     let mut text = Vec::new();
+    let until = Instant::now() + PATIENCE;
     loop {
+        // No time left is an error.
+        stream.set_read_timeout(Some(until.saturating_duration_since(Instant::now())))?;
         let mut piece = [0; 2048];
         let length = match stream.read(&mut piece) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,

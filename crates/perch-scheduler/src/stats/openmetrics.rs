@@ -4,7 +4,9 @@
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric, NoLabelSet, prometheus_text, text,
+};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
@@ -16,45 +18,20 @@ use perch_plan::interface::Event;
 
 /// OpenMetrics, `# EOF` included. Without a report no scheduler answers, which is all that it says.
 pub fn openmetrics(report: Option<&Report>) -> String {
+    written(report, text::encode)
+}
+
+/// Prometheus's text format 0.0.4, which node_exporter reads from files: as [`openmetrics`].
+pub fn prometheus(report: Option<&Report>) -> String {
+    written(report, prometheus_text::encode)
+}
+
+fn written(report: Option<&Report>, encode: fn(&mut String, &Registry) -> fmt::Result) -> String {
     let mut registry = Registry::with_prefix("perch");
     registry.register_collector(Box::new(Moment(report.cloned())));
     let mut out = String::new();
     // A string takes all that is written to it.
-    let _ = text::encode(&mut out, &registry);
-    out
-}
-
-/// Prometheus's text format 0.0.4, which node_exporter reads from files: as [`openmetrics`].
-///
-/// A counter's family has the name of its samples there, and there are neither units nor families of
-/// information.
-pub fn prometheus(report: Option<&Report>) -> String {
-    let text = openmetrics(report);
-    let mut out = String::with_capacity(text.len());
-    // The line of the help, which comes before the type on which its name depends.
-    let mut help = None;
-    for line in text.lines() {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some("HELP"), Some(_), words) => help = words,
-            (Some("#"), Some("TYPE"), Some(family), Some(kind)) => {
-                let (family, kind) = match kind {
-                    "counter" => (format!("{family}_total"), kind),
-                    "info" => (format!("{family}_info"), "gauge"),
-                    _ => (family.to_string(), kind),
-                };
-                if let Some(help) = help.take() {
-                    out.push_str(&format!("# HELP {family} {help}\n"));
-                }
-                out.push_str(&format!("# TYPE {family} {kind}\n"));
-            }
-            (Some("#"), ..) => {}
-            _ => {
-                out.push_str(line);
-                out.push('\n');
-            }
-        }
-    }
+    let _ = encode(&mut out, &registry);
     out
 }
 
@@ -177,10 +154,9 @@ fn labels(report: &Report) -> Vec<(String, String)> {
         ("band", &about.band),
         ("partial", &about.partial),
     ];
-    let modes = about
-        .modes
-        .split(',')
-        .filter_map(|mode| mode.split_once('='));
+    let is_name = |name: &str| name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+    let modes = about.modes.split(',');
+    let modes = modes.filter_map(|mode| mode.split_once('=').filter(|(name, _)| is_name(name)));
     let all = fixed.into_iter().chain(modes);
     all.map(|(name, value)| (name.to_string(), value.to_string()))
         .collect()

@@ -23,7 +23,7 @@ use perch_report::Format;
 use super::row;
 use crate::agent;
 use crate::lab::Spinner;
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit_as, say};
 pub use collect::{GuestArguments, NAME as GUEST, run as run_in_guest};
 use figures::{Result as Measured, Row};
 
@@ -139,9 +139,9 @@ pub fn run(arguments: &LabArguments, sizes: &[usize], format: Format) -> Result<
         return Err(Failure::run(result.failures.join("\nperch: ")));
     }
     for words in &result.failures {
-        eprintln!("perch: {words}");
+        say(words);
     }
-    emit(&table::write(&result, format))
+    emit_as(format, &table::write(&result, format))
 }
 
 /// Boots a guest, and runs the measurements in it.

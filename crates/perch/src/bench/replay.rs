@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::row::{cpu_ns, machine};
 use crate::meter::{Meter, Unit};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit_as};
 
 /// The number of times that each replay is measured. The least CPU time counts, because other work
 /// on the machine only adds to it.
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         meter.advance(rows.len() as u64, arguments.cpus.len() as u64);
     }
     drop(meter);
-    emit(&match arguments.format {
+    let text = match arguments.format {
         Format::Table => grid(&rows).text(),
         Format::Markdown => grid(&rows).markdown(),
         Format::Csv => csv(&rows),
@@ -65,7 +65,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let text = serde_json::to_string_pretty(&rows);
             text.expect("the rows have only text keys") + "\n"
         }
-    })
+    };
+    emit_as(arguments.format, &text)
 }
 
 fn measure(cpus: usize, wake_ups: u64) -> Result<Row, Failure> {

@@ -17,11 +17,11 @@ use perch_experiment::{ArmModes, MeasuredSpec, compare_measured};
 use perch_lab::{Arch, Store, Topology};
 use perch_report::{ResultFormat, comparison, paste_comparison};
 
-use super::options::left_out;
+use super::options::say_left_out;
 use super::spinner::Spinner;
 use crate::arguments::{origin, quoted};
 use crate::meter::{Meter, Unit};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit_as, say};
 use crate::raw::Raw;
 pub use arguments::Arguments;
 use arm::Arm;
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     spinner.finish();
     let spec = spec(arguments, &guests);
     if !arguments.quiet {
-        eprint!("{}", left_out(&guests.topology));
+        say_left_out(&guests.topology);
     }
     let meter = Meter::new(&spec.workload, Unit::Each, arguments.quiet);
     let total = spec.repetitions as usize * spec.arms.len();
@@ -74,14 +74,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     meter.say("guests", spec.jobs);
     raw.finish()?;
     if !arguments.quiet {
-        for line in guests.trouble() {
-            eprintln!("perch: {line}");
-        }
+        guests.trouble().into_iter().for_each(say);
     }
-    emit(&match arguments.format {
+    let text = match arguments.format {
         ResultFormat::Plain(format) => comparison(&found, format),
         ResultFormat::Paste(paste) => paste_comparison(&found, &origin(), paste),
-    })?;
+    };
+    emit_as(arguments.format, &text)?;
     gates.judge(&found.workload, &found.changes())
 }
 

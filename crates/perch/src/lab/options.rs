@@ -11,7 +11,7 @@ use super::waits;
 use super::watched::WATCHED;
 use crate::agent;
 use crate::arguments::{BadValue, with_unit};
-use crate::output::Failure;
+use crate::output::{Failure, say};
 
 /// A guest's kernel as an argument.
 #[derive(Args)]
@@ -48,12 +48,11 @@ pub fn limit(text: &str) -> Result<Limit, BadValue> {
     }
 }
 
-/// The parts of its machine that a guest lacks, for stderr: one per line.
-pub fn left_out(topology: &Topology) -> String {
-    let sentences = topology.left_out().iter();
-    sentences
-        .map(|sentence| format!("perch: left out: {sentence}\n"))
-        .collect()
+/// Says on stderr what of its machine a guest lacks.
+pub fn say_left_out(topology: &Topology) {
+    for sentence in topology.left_out() {
+        say(format_args!("left out: {sentence}"));
+    }
 }
 
 /// A time of the host's clock, such as `90s`, `10m` or `2h`.

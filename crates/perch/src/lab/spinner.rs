@@ -6,6 +6,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_lab::Progress;
 
+use crate::output::escaped;
+
 /// A line on a terminal that tells of the work in progress.
 #[derive(Clone)]
 pub struct Spinner(ProgressBar);
@@ -33,6 +35,7 @@ impl Spinner {
 impl Progress for Spinner {
     fn step(&self, message: &str, fraction: Option<f64>) {
         let percent = fraction.map(|fraction| format!(", {:.0} %", 100.0 * fraction));
+        let message = escaped(message);
         self.0
             .set_message(format!("{message}{}", percent.unwrap_or_default()));
     }

@@ -95,7 +95,7 @@ fn long_work_has_a_bar_with_rate_and_time_left() {
     meter.advance(10, 10);
     assert_eq!(
         meter.words("simulations", 2),
-        "perch: tbench:n=4: 10 simulations in 3.2 s on 2 threads"
+        "tbench:n=4: 10 simulations in 3.2 s on 2 threads"
     );
 }
 

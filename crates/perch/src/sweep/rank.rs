@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::{RunArguments, all_ran, number, plain, simulate};
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, emit, emit_data, say};
 
 /// The arguments of `perch sweep rank`.
 #[derive(Args)]
@@ -57,7 +57,7 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
             let text = serde_json::to_string_pretty(&ranked).expect("texts and numbers");
             emit(&(text + "\n"))?;
         }
-        Format::Csv => emit(&sheet(&ranking))?,
+        Format::Csv => emit_data(&sheet(&ranking))?,
         Format::Table | Format::Markdown => {
             let mut tables = vec![standings(&ranking, by)];
             let shown = |row: &RankRow| match losses {

@@ -10,6 +10,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::state::State;
+use crate::output::escaped;
 use crate::stats::at_most;
 
 /// From this width on the tables stand side by side.
@@ -99,6 +100,11 @@ fn times(count: u64) -> String {
     }
 }
 
+/// A line with words of the scheduler.
+fn line(text: &str, style: Style) -> Line<'static> {
+    Line::styled(escaped(text).into_owned(), style)
+}
+
 /// What is loaded, for how long, and how much it does.
 fn header(state: &State) -> Vec<Line<'static>> {
     let Report { about, .. } = &state.report;
@@ -116,8 +122,8 @@ fn header(state: &State) -> Vec<Line<'static>> {
     let change = &state.change;
     let all = change.uptime_ns.saturating_mul(change.about.cpus);
     let mut lines = vec![
-        Line::styled(first, bold()),
-        Line::raw(about.modes.replace(',', " ")),
+        line(&first, bold()),
+        line(&about.modes.replace(',', " "), Style::new()),
         Line::raw(format!(
             "{:.0} wake-ups/s, CPUs {} busy",
             state.rate(change.wakeups()),
@@ -125,21 +131,23 @@ fn header(state: &State) -> Vec<Line<'static>> {
         )),
     ];
     if !about.band.is_empty() {
-        lines.push(Line::raw(format!(
+        let text = format!(
             "real-time band: {}; {} CPUs overloaded",
             about.band, state.report.overloaded_cpus
-        )));
+        );
+        lines.push(line(&text, Style::new()));
     }
     if !about.partial.is_empty() {
-        lines.push(Line::raw(format!(
+        let text = format!(
             "only tasks of: {}; {} now, {} refused",
             about.partial, state.report.partial_tasks, state.report.partial_refused
-        )));
+        );
+        lines.push(line(&text, Style::new()));
     }
     if let Some(problem) = &state.problem {
         let text =
             format!("{problem}; the figures are the last ones, and perch top goes on asking");
-        lines.push(Line::styled(text, bold()));
+        lines.push(line(&text, bold()));
     }
     lines
 }
@@ -175,7 +183,7 @@ fn counts(frame: &mut Frame<'_>, state: &mut State, at: Rect) {
             (true, false) => "event",
         };
         Row::new([
-            Cell::new(count.name.clone()),
+            Cell::new(escaped(&count.name)),
             Cell::new(kind),
             right(format!("{:.1}", count.rate)),
             right(count.total.to_string()),
@@ -240,7 +248,7 @@ fn caches(state: &State) -> Option<(Table<'static>, usize)> {
         let busy_ns = state.change.llcs.get(*number).map_or(0, |llc| llc.busy_ns);
         let busy = state.rate(busy_ns) / 1e9;
         Row::new([
-            Cell::new((*number).clone()),
+            Cell::new(escaped(number).into_owned()),
             right(cache.node.to_string()),
             right(cache.cpus.to_string()),
             right(format!("{busy:.2}")),
@@ -270,7 +278,7 @@ fn groups(state: &State, room: u16) -> Option<(Table<'static>, usize)> {
         };
         let waited = group.waited.map(|part| format!("{:.1} %", 100.0 * part));
         Row::new([
-            Cell::new(end_of(&group.path, NAME)),
+            Cell::new(end_of(&escaped(&group.path), NAME)),
             right(format!("{:.2}", group.cpus)),
             right(waited.unwrap_or_else(none)),
             right(third),

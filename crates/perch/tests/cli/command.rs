@@ -528,3 +528,44 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
+
+/// Each format has its own escapes, and a strict parser reads the name as it was given.
+#[test]
+fn hostile_arm_names_stay_whole_in_each_format() {
+    let name = "\u{1b}[31m\u{7f}\u{202e}\"\n,\\\t'";
+    let arm = format!("{name}:cluster=off");
+    let compare = [
+        "compare",
+        "-q",
+        "-m",
+        "x5570",
+        "-w",
+        "runsleep:tasks=1,run_us=50,sleep_us=500",
+    ];
+    let how = [
+        "--arm",
+        &arm,
+        "--repetitions",
+        "1",
+        "--measure",
+        "5ms",
+        "--format",
+    ];
+    let of = |format| stdout(&[&compare[..], &how[..], &[format]].concat());
+    let json: serde_json::Value = serde_json::from_str(&of("json")).unwrap();
+    assert_eq!(json["arms"][0]["name"], name);
+    let csv = of("csv");
+    let mut records = csv::Reader::from_reader(csv.as_bytes());
+    let column = records
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|name| name == "arm");
+    let record = records.records().next().unwrap().unwrap();
+    assert_eq!(&record[column.unwrap()], name);
+    for format in ["table", "markdown", "lkml", "mmtests", "json"] {
+        let text = of(format);
+        let steers = |c: char| c == '\u{202e}' || (c.is_control() && !"\n\t".contains(c));
+        assert!(!text.contains(steers), "{format}: {text:?}");
+    }
+}

@@ -99,7 +99,7 @@ fn names_are_printed_without_what_steers_a_terminal() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
-            said.contains("\\x1b[31m") && !said.contains('\u{1b}'),
+            said.contains("\\u001b[31m") && !said.contains('\u{1b}'),
             "{said}"
         );
     }

@@ -282,3 +282,29 @@ fn a_scheduler_that_goes_is_said_to_be_gone() {
     assert!(text.contains("400 wake-ups/s"), "{text}");
     assert!(!text.contains("the last ones"), "{text}");
 }
+
+#[test]
+fn names_do_not_steer_the_terminal() {
+    let hostile = "\u{202e}\u{1b}";
+    let mut report = with_waits(report(60));
+    report.about = About {
+        machine: hostile.to_string(),
+        kernel: hostile.to_string(),
+        modes: hostile.to_string(),
+        band: hostile.to_string(),
+        partial: hostile.to_string(),
+        cpus: 8,
+    };
+    let decisions = Decisions { wakeups: 1 };
+    report.reasons.insert(hostile.to_string(), decisions);
+    let cache = report.llcs["0"];
+    report.llcs.insert("\u{202e}".to_string(), cache);
+    let mut state = State::new(report.clone());
+    let mut groups = busy();
+    groups[0].path = format!("a/{hostile}");
+    state.take(report, groups);
+    state.lose(hostile);
+    let text = screen(&mut state, 300, 40);
+    assert_eq!(text, escaped(&text));
+    assert_eq!(text.matches("\\u202e").count(), 9, "{text}");
+}
