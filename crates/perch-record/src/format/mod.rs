@@ -10,6 +10,17 @@
 //! decisions about queues (`D`, one after the other in postcard's form), and the last is the footer (`F`, JSON), which a recording that was cut off does not have. Inside a block
 //! of wake-ups the writer stores of every row only the changes since it last wrote the same row in
 //! that block, so blocks can be read in any order and by several threads.
+//!
+//! Numbers have seven bits a byte, lowest first; differences are zigzag; a row is the mask of its columns
+//! that changed and their differences. `1` begins the words of an affinity, numbered as they come. `2`
+//! begins a wake-up: its row (time, class and flags, CPU of the waker, previous CPU, choice, waker), the
+//! wakee, the rows of waker and wakee, the words of where the wakee's group has something queued (none so
+//! far), the CPUs that changed, each as its distance from the last and its row, and the caches likewise.
+//! After it may come `4`: groups whose capacity is not the sum of their CPUs', each as the distance of its
+//! set's number from the last, that capacity and the largest of its CPUs'; then `3`: the CPUs that were
+//! otherwise when the choice was made, and what differs from their rows. Class and flags have bits above
+//! them: 40, that CPUs' rows are known in part; 41, that whether the waker was interrupted is a guess; 42,
+//! that the recorder heard what the kernel was told when it asked whether a CPU is idle.
 
 mod bytes;
 mod error;
