@@ -36,8 +36,8 @@ const MIB: u64 = 1 << 20;
 impl Kind {
     /// A machine in TOML. 8192 CPUs, the most that a machine may have, take less than 1 MiB.
     pub const MACHINE: Kind = Kind::new("a machine", 16 * MIB);
-    /// A machine in the XML of hwloc, which tells some 2 KiB of each CPU.
-    pub const HWLOC: Kind = Kind::new("hwloc's XML", 64 * MIB);
+    /// A machine in the XML of hwloc, which tells some 2 KiB of each CPU, or the text of lscpu.
+    pub const TOPOLOGY: Kind = Kind::new("hwloc's XML or lscpu's text", 64 * MIB);
     /// A file of sysfs, which the kernel keeps below a page but for lists of CPUs.
     pub const SYSFS: Kind = Kind::new("a file of sysfs", MIB);
     /// An experiment in TOML.

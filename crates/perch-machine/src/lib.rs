@@ -3,7 +3,7 @@
 //! nodes and packages, how capable each CPU is, and the costs of distance.
 //!
 //! This crate knows nothing of scheduling. A [`Machine`] is read from TOML, from the sysfs of a
-//! running kernel or from hwloc's XML, is checked once, and never changes afterwards.
+//! running kernel, from hwloc's XML or from lscpu's text, is checked once, and never changes afterwards.
 
 pub mod cpulist;
 pub mod detect;
@@ -15,6 +15,7 @@ pub mod hardware;
 pub mod hwloc;
 pub mod library;
 mod lines;
+pub mod lscpu;
 pub mod model;
 pub mod moves;
 mod part;
@@ -26,7 +27,7 @@ pub use detect::{CapacitySource, Host, detect};
 pub use error::{MachineError, Problem};
 pub use format::schema;
 pub use hardware::{ByDistance, ContendedLine, Core, Footprint, Hardware, IdleState};
-pub use hwloc::import;
 pub use library::resolve;
 pub use model::{Cpu, Distance, MAX_CPUS, Machine};
 pub use part::SplitError;
+pub use survey::import;

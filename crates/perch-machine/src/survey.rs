@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The meaning of a surveyed topology (sysfs, hwloc) for the scheduler, by the kernel's own rules.
+//! The meaning of a surveyed topology (sysfs, hwloc, lscpu) for the scheduler, by the kernel's own rules.
 
 use crate::cpulist;
 use crate::draft::{Draft, Group};
-use crate::error::MachineError;
+use crate::error::{MachineError, Place};
 use crate::model::Machine;
+use crate::{hwloc, lscpu};
+use perch_file::Kind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
+use std::path::Path;
+
+/// Reads the machine in the file at `path`, which hwloc wrote (XML) or lscpu printed. Costs that neither
+/// knows are those of [`crate::Hardware::default`].
+///
+/// # Errors
+/// Returns [`MachineError::Read`] when the file cannot be read, else the errors of
+/// [`hwloc::from_xml_str`] and [`lscpu::from_str`].
+pub fn import(path: &Path) -> Result<Machine, MachineError> {
+    let origin = path.display().to_string();
+    let text = perch_file::text(path, Kind::TOPOLOGY)?;
+    match text.trim_start().starts_with('<') {
+        true => hwloc::from_xml_str(&text, &origin),
+        false => lscpu::from_str(&text, &origin),
+    }
+}
 
 /// The index of each CPU's group.
 fn homes(groups: &[Group]) -> HashMap<u32, usize> {
@@ -30,9 +48,14 @@ fn parting(packages: &[Group], nodes: &[Group]) -> impl Fn(&[u32]) -> Vec<Vec<u3
     }
 }
 
-/// Gathers `cpus`, whose caches nobody knows, into one LLC for each package's part in a node.
-pub(crate) fn by_home(cpus: &[u32], packages: &[Group], nodes: &[Group]) -> Vec<Vec<u32>> {
-    parting(packages, nodes)(cpus)
+/// Gives the CPUs whose caches nobody knows one LLC for each package's part in a node.
+pub(crate) fn complete_llcs(draft: &mut Draft, cpus: &[u32], place: &Place) {
+    let homes = parting(&draft.packages, &draft.nodes)(cpus).into_iter();
+    let homes = homes.map(|cpus| Group {
+        cpus,
+        place: place.clone(),
+    });
+    complete(&mut draft.llcs, homes.collect());
 }
 
 /// Keeps the clusters that are larger than a core and smaller than an LLC: x86 kernels report the

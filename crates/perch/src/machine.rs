@@ -39,9 +39,9 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         split_llc: usize,
     },
-    /// Write the TOML file of the machine in hwloc's XML (lstopo FILE.xml)
+    /// Write the TOML file of the machine in hwloc's XML (lstopo FILE.xml) or lscpu's text (lscpu -p)
     Import {
-        /// The XML file
+        /// The file
         file: PathBuf,
     },
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines: perch's TOML, hwloc's XML, trees of sysfs and lists of CPUs.
+//! Machines: perch's TOML, hwloc's XML, lscpu's text, trees of sysfs and lists of CPUs.
 
 use std::fs;
 use std::path::{Component, Path};
 
 use perch_fuzz::refused;
-use perch_machine::{Machine, MachineError, cpulist, detect, draw, hwloc};
+use perch_machine::{Machine, MachineError, cpulist, detect, draw, import};
 
 use crate::{files, scratch, strings, text};
 
@@ -112,13 +112,52 @@ fn hwloc_xml() {
         ",",
         "\"",
         "<info name=\"a\" value=\"b\"/>",
+        "<info name=\"LinuxCapacity\" value=\"997\"/>",
+        "<info name=\"FrequencyMaxMHz\" value=\"3900\"/>",
+        "<info name=\"Architecture\" value=\"aarch64\"/>",
+        "complete_cpuset",
+        "kind=\"1001\"",
         "<?xml?>",
         "\0",
         "\u{1b}",
     ];
     let seeds = files("crates/perch-machine/tests/data", ".xml");
     text("hwloc_xml", 2500, seeds, &words, &|input, path| {
-        judged(hwloc::import(path), path, input)
+        judged(import(path), path, input)
+    });
+}
+
+#[test]
+fn lscpu_text() {
+    let words = [
+        "# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\n",
+        "CPU NODE SOCKET CORE L1d:L1i:L2:L3 ONLINE\n",
+        "0,0,0,0,,0,0,0,0\n",
+        "On-line CPU(s) list: ",
+        "NUMA node0 CPU(s): ",
+        "Socket(s): ",
+        "Thread(s) per core: ",
+        "L3 cache: ",
+        "64 MiB (2 instances)",
+        "{\"cpus\":[",
+        "{\"lscpu\":[",
+        "\"children\":",
+        "\"l1d:l1i:l2:l3\"",
+        "0:0:0:0",
+        ":",
+        ",",
+        "-",
+        "null",
+        "9999",
+        "1e300",
+        "\n",
+        "#",
+        "\0",
+        "\u{1b}",
+    ];
+    let seeds = files("crates/perch-fuzz/seeds/lscpu", ".txt");
+    text("lscpu_text", 2500, seeds, &words, &|input, path| {
+        judged(import(path), path, input)
     });
 }
 
@@ -143,6 +182,12 @@ fn sysfs() {
         "cpufreq/cpuinfo_max_freq=",
         "distance=",
         "cpulist=",
+        "cpumap=",
+        "thread_siblings=",
+        "shared_cpu_map=",
+        "core_siblings_list=",
+        "book_id=",
+        "0000000f,00000000",
         "level=",
         "size=",
         "type=",

@@ -21,12 +21,17 @@ pub(super) struct Cache {
 }
 
 /// The data and unified caches of each CPU.
-pub(super) struct Caches(BTreeMap<u32, Vec<Cache>>);
+pub(super) struct Caches {
+    of: BTreeMap<u32, Vec<Cache>>,
+    /// True on s390, which shows a core's own caches alone. Its kernel takes a socket for an LLC.
+    own: bool,
+}
 
 impl Caches {
     /// Returns the outermost cache of `cpu` beyond its first level.
     pub fn last_level(&self, cpu: u32) -> Option<&Cache> {
-        let beyond_l1 = self.of(cpu).iter().filter(|cache| cache.level >= 2);
+        let shared = self.of(cpu).iter().filter(|_| !self.own);
+        let beyond_l1 = shared.filter(|cache| cache.level >= 2);
         beyond_l1.max_by_key(|cache| cache.level)
     }
 
@@ -35,12 +40,12 @@ impl Caches {
     }
 
     fn of(&self, cpu: u32) -> &[Cache] {
-        self.0.get(&cpu).map_or(&[], Vec::as_slice)
+        self.of.get(&cpu).map_or(&[], Vec::as_slice)
     }
 }
 
 pub(super) fn caches(tree: &Tree, online: &[u32]) -> Result<Caches, MachineError> {
-    let mut all = BTreeMap::new();
+    let mut of = BTreeMap::new();
     for &cpu in online {
         let mut caches = Vec::new();
         for index in tree.numbered(&format!("cpu/cpu{cpu}/cache"), "index") {
@@ -74,9 +79,11 @@ pub(super) fn caches(tree: &Tree, online: &[u32]) -> Result<Caches, MachineError
                 file: file("shared_cpu_list"),
             });
         }
-        all.insert(cpu, caches);
+        of.insert(cpu, caches);
     }
-    Ok(Caches(all))
+    let book = format!("cpu/cpu{}/topology/book_id", online[0]);
+    let own = tree.text(&book).is_some();
+    Ok(Caches { of, own })
 }
 
 fn size(tree: &Tree, file: &str) -> Result<Option<u64>, MachineError> {
@@ -106,15 +113,18 @@ pub(super) fn read(
         let line = l1d.line_bytes.filter(|line| line.is_power_of_two());
         hardware.line_bytes = line.filter(|line| (16..=4096).contains(line)).unwrap_or(64);
     }
-    if let Some(llc) = caches.last_level(cpu) {
+    let llc = caches.last_level(cpu);
+    if let Some(llc) = llc {
         hardware.llc_bytes = llc.bytes.unwrap_or(hardware.llc_bytes);
-        if llc.level == 2 {
-            hardware.l2_bytes = 0;
-        } else if let Some(l2) = caches.level(cpu, 2) {
+    }
+    match caches.level(cpu, 2) {
+        Some(_) if llc.is_some_and(|llc| llc.level == 2) => hardware.l2_bytes = 0,
+        Some(l2) => {
             hardware.l2_bytes = l2.bytes.unwrap_or(hardware.l2_bytes);
             let mut clusters = draft.clusters.iter();
             hardware.l2_per_cluster = clusters.any(|cluster| cluster.cpus == l2.cpus);
         }
+        None => {}
     }
     let states = idle_states(tree, cpu)?;
     if !states.is_empty() {

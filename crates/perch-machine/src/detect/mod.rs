@@ -162,7 +162,8 @@ fn read(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<Found, Machine
         ["core_cpus_list", "thread_siblings_list"],
         |_| Ok(true),
     )?;
-    draft.llcs = llcs(tree, online, &caches, &draft.packages, &draft.nodes);
+    draft.llcs = llcs(tree, online, &caches);
+    survey::complete_llcs(draft, online, &tree.place("cpu/cpu*/cache"));
     survey::join_packages(draft, cuts_at_packages(tree, online[0]));
     let clusters = siblings(tree, online, ["cluster_cpus_list"; 2], |cpu| {
         let id = tree.number(&format!("cpu/cpu{cpu}/topology/cluster_id"))?;
@@ -355,28 +356,12 @@ fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineEr
     Ok(())
 }
 
-/// Returns the LLC of each CPU: its highest cache of level 2 or more, else the package's part in a
-/// node.
-fn llcs(
-    tree: &Tree,
-    online: &[u32],
-    caches: &hardware::Caches,
-    packages: &[Group],
-    nodes: &[Group],
-) -> Vec<Group> {
+/// Returns the LLC of each CPU that has one: its highest cache of level 2 or more.
+fn llcs(tree: &Tree, online: &[u32], caches: &hardware::Caches) -> Vec<Group> {
     let mut groups: BTreeMap<Vec<u32>, Place> = BTreeMap::new();
-    let mut without = Vec::new();
-    for &cpu in online {
-        match caches.last_level(cpu) {
-            Some(cache) => {
-                let place = tree.place(&cache.file);
-                groups.entry(cache.cpus.clone()).or_insert(place);
-            }
-            None => without.push(cpu),
-        }
-    }
-    for cpus in survey::by_home(&without, packages, nodes) {
-        groups.insert(cpus, tree.place("cpu/cpu*/cache"));
+    for cache in online.iter().filter_map(|&cpu| caches.last_level(cpu)) {
+        let place = tree.place(&cache.file);
+        groups.entry(cache.cpus.clone()).or_insert(place);
     }
     groups
         .into_iter()

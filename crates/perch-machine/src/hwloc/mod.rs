@@ -14,23 +14,11 @@ use crate::error::{MachineError, Place};
 use crate::model::{MAX_CPUS, Machine};
 use crate::survey;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use perch_file::Kind;
 use xml::{Document, Object};
 
-/// Reads the machine in the hwloc XML file at `path`. Costs that hwloc does not know are those of
+/// Reads the machine in `text`, which errors call `origin`. Costs that hwloc does not know are those of
 /// [`crate::Hardware::default`].
-///
-/// # Errors
-/// Returns [`MachineError::Read`] when the file cannot be read, else the errors of
-/// [`from_xml_str`].
-pub fn import(path: &Path) -> Result<Machine, MachineError> {
-    let origin = path.display().to_string();
-    from_xml_str(&perch_file::text(path, Kind::HWLOC)?, &origin)
-}
-
-/// Reads the machine in `text`, which errors call `origin`.
 ///
 /// # Errors
 /// Returns [`MachineError::Invalid`] when the text is not XML or not hwloc's, was written by hwloc
@@ -78,16 +66,8 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         draft.distance = topology.distances(&node_numbers)?;
     }
     draft.cores = topology.groups(|pu| topology.innermost(pu, |o| o.kind == "Core"));
-    draft.llcs = topology.groups(|pu| topology.outermost(pu, beyond_l1));
-    let without = topology
-        .pus
-        .iter()
-        .filter(|(_, pu)| topology.outermost(**pu, beyond_l1).is_none());
-    let without: Vec<u32> = without.map(|(number, _)| *number).collect();
-    for cpus in survey::by_home(&without, &draft.packages, &draft.nodes) {
-        let place = Place::key("L3Cache");
-        draft.llcs.push(Group { cpus, place });
-    }
+    draft.llcs = topology.groups(|pu| topology.llc(pu));
+    survey::complete_llcs(&mut draft, &numbers, &Place::key("L3Cache"));
     kinds::capacities(&document, &numbers, &mut draft)?;
     let arch = document.infos.get("Architecture").map(String::as_str);
     let cut = arch.is_some_and(|arch| {
@@ -98,13 +78,6 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
     draft.clusters = survey::real_clusters(topology.clusters(), &draft.cores, draft.seen_llcs());
     hardware(&topology, &mut draft);
     survey::check(draft, &numbers)
-}
-
-fn beyond_l1(object: &Object) -> bool {
-    matches!(
-        object.kind.as_str(),
-        "L2Cache" | "L3Cache" | "L4Cache" | "L5Cache"
-    )
 }
 
 /// The objects and the PUs among them.
@@ -176,6 +149,16 @@ impl<'a> Topology<'a> {
         self.around(pu)
             .filter(|&at| wanted(&self.document.objects[at]))
             .last()
+    }
+
+    /// Returns the last-level cache of a PU. On s390, which shows a core's own caches alone, there is none.
+    fn llc(&self, pu: usize) -> Option<usize> {
+        let infos = &self.document.infos;
+        let s390 = infos
+            .get("Architecture")
+            .is_some_and(|arch| arch.starts_with("s390"));
+        let kinds = ["L2Cache", "L3Cache", "L4Cache", "L5Cache"];
+        self.outermost(pu, |o| !s390 && kinds.contains(&o.kind.as_str()))
     }
 
     /// Groups the PUs by the object that `of` finds for each.
@@ -251,7 +234,7 @@ impl<'a> Topology<'a> {
             }
         }
         self.groups(|pu| {
-            let llc = self.outermost(pu, beyond_l1);
+            let llc = self.llc(pu);
             let inside = self.around(pu).take_while(|&at| Some(at) != llc);
             // A group with memory of its own is a NUMA node inside the LLC (sub-NUMA clustering).
             let mut candidates = inside.filter(|at| {
@@ -361,7 +344,7 @@ fn hardware(topology: &Topology, draft: &mut Draft) {
         let line = line.filter(|line| line.is_power_of_two() && (16..=4096).contains(line));
         hardware.line_bytes = line.unwrap_or(hardware.line_bytes);
     }
-    let llc = topology.outermost(pu, beyond_l1);
+    let llc = topology.llc(pu);
     let l2 = topology.innermost(pu, |object| object.kind == "L2Cache");
     if let Some(llc) = llc {
         hardware.llc_bytes = size(llc, "cache_size").unwrap_or(hardware.llc_bytes);

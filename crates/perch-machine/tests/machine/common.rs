@@ -121,7 +121,11 @@ pub fn surveyed(machine: &Machine) -> Machine {
     let real = |cluster: u32| {
         let members = || cpus.iter().filter(move |cpu| cpu.cluster == Some(cluster));
         let first = members().next().expect("a cluster has CPUs");
-        let llc = cpus.iter().filter(|cpu| cpu.llc == first.llc).count();
+        // The scheduler's LLCs lie inside a node.
+        let shared = cpus
+            .iter()
+            .filter(|cpu| (cpu.llc, cpu.node) == (first.llc, first.node));
+        let llc = shared.count();
         members().any(|cpu| cpu.core != first.core) && members().count() < llc
     };
     let clusters = cpus

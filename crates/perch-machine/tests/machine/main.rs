@@ -9,6 +9,7 @@ mod detect;
 mod drawings;
 mod hwloc;
 mod library;
+mod lscpu;
 mod others;
 mod parts;
 mod refusals;

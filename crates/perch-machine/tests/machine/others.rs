@@ -409,12 +409,21 @@ fn lists_of_packages_go_before_their_numbers() {
             let book = ["0-3", "4-7"][cpu / 4];
             books.write(&format!("cpu/cpu{cpu}/topology/book_siblings_list"), book);
         }
+        // A core's own caches are all that s390 shows; a socket is an LLC.
+        for cpu in 0..8 {
+            let file = |name: &str| format!("cpu/cpu{cpu}/{name}");
+            books.write(&file("topology/book_id"), cpu / 4);
+            books.write(&file("cache/index2/level"), 2);
+            books.write(&file("cache/index2/type"), "Data");
+            books.write(&file("cache/index2/size"), "2M");
+            books.write(&file("cache/index2/shared_cpu_list"), cpu);
+        }
         let machine = detect(books.root()).unwrap();
         assert_eq!(
             lists(&machine, |cpu| cpu.package),
             ["0-1", "2-3", "4-5", "6-7"]
         );
-        assert_eq!(machine.llcs(), 4);
+        assert_eq!((machine.llcs(), machine.hardware.l2_bytes), (4, 2 << 20));
     }
 }
 
