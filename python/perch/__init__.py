@@ -57,19 +57,21 @@ def _text(spec: Spec) -> str:
     return spec if isinstance(spec, str) else json.dumps(dict(spec))
 
 
-def simulate(spec: Spec, store: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+def simulate(
+    spec: Spec, store: str | os.PathLike[str] | None = None, *, allow_scx: bool = False
+) -> dict[str, Any]:
     """Simulate, and return what `perch simulate` prints.
 
     The result is taken from the store where it is there, and kept there. A score that nothing was
-    counted for is None.
+    counted for is None. Modes `scx:FILE` are the code of others, which runs only with `allow_scx`.
     """
-    found: dict[str, Any] = json.loads(simulate_json(_text(spec), store))
+    found: dict[str, Any] = json.loads(simulate_json(_text(spec), store, allow_scx))
     return found
 
 
-def key(spec: Spec) -> str:
+def key(spec: Spec, *, allow_scx: bool = False) -> str:
     """Return the key under which a store keeps the simulation's result."""
-    return _perch.key(_text(spec))
+    return _perch.key(_text(spec), allow_scx)
 
 
 def compare(

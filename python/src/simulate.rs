@@ -3,8 +3,7 @@
 
 use std::path::PathBuf;
 
-use perch_sweep::{Prepared, Simulation, Store, Stored, SweepError};
-use perch_workload::Budget;
+use perch_sweep::{Limits, Prepared, Simulation, Store, Stored, SweepError};
 use pyo3::prelude::*;
 
 use crate::error::of_sweep;
@@ -12,21 +11,30 @@ use crate::error::of_sweep;
 /// The name of a simulation's text in errors.
 const ORIGIN: &str = "simulation";
 
-fn prepare(text: &str) -> Result<Prepared, SweepError> {
-    Simulation::from_json(text, ORIGIN)?.prepare(ORIGIN, Budget::DEFAULT)
+fn prepare(text: &str, allow_scx: bool) -> Result<Prepared, SweepError> {
+    let limits = Limits {
+        allow_scx,
+        ..Limits::default()
+    };
+    Simulation::from_json(text, ORIGIN)?.prepare(ORIGIN, limits)
 }
 
 /// Returns the result of a simulation in JSON, the same bytes as `perch simulate` prints. It is taken
 /// from the store where it is there, and kept there.
 #[pyfunction]
-#[pyo3(signature = (text, store=None))]
+#[pyo3(signature = (text, store=None, allow_scx=false))]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "Python hands over its arguments"
 )]
-pub fn simulate_json(py: Python<'_>, text: &str, store: Option<PathBuf>) -> PyResult<String> {
+pub fn simulate_json(
+    py: Python<'_>,
+    text: &str,
+    store: Option<PathBuf>,
+    allow_scx: bool,
+) -> PyResult<String> {
     let simulate = || -> Result<String, SweepError> {
-        let prepared = prepare(text)?;
+        let prepared = prepare(text, allow_scx)?;
         let store = store.as_deref().map(Store::open).transpose()?;
         if let Some(store) = &store
             && let Some(stored) = store.get(&prepared.key)?
@@ -45,7 +53,8 @@ pub fn simulate_json(py: Python<'_>, text: &str, store: Option<PathBuf>) -> PyRe
 
 /// Returns the key of a simulation.
 #[pyfunction]
-pub fn key(py: Python<'_>, text: &str) -> PyResult<String> {
-    let key = py.detach(|| prepare(text).map(|prepared| prepared.key.to_string()));
+#[pyo3(signature = (text, allow_scx=false))]
+pub fn key(py: Python<'_>, text: &str, allow_scx: bool) -> PyResult<String> {
+    let key = py.detach(|| prepare(text, allow_scx).map(|prepared| prepared.key.to_string()));
     key.map_err(of_sweep)
 }

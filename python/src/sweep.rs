@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use perch_sweep::{Prepared, Progress, Row, Shard, Store, SweepError};
+use perch_sweep::{Limits, Prepared, Progress, Row, Shard, Store, SweepError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -22,23 +22,22 @@ pub struct Sweep {
 impl Sweep {
     /// Reads the sweep in a file.
     #[staticmethod]
+    #[pyo3(signature = (path, allow_scx=false))]
     #[expect(
         clippy::needless_pass_by_value,
         reason = "Python hands over its arguments"
     )]
-    fn from_file(path: PathBuf) -> PyResult<Sweep> {
+    fn from_file(path: PathBuf, allow_scx: bool) -> PyResult<Sweep> {
         let sweep = perch_sweep::Sweep::from_file(&path).map_err(of_sweep)?;
-        let origin = path.display().to_string();
-        Ok(Sweep { sweep, origin })
+        Ok(Sweep::new(sweep, &path.display().to_string(), allow_scx))
     }
 
     /// Reads a sweep; `origin` is its name in errors.
     #[staticmethod]
-    #[pyo3(signature = (text, origin="sweep"))]
-    fn from_toml(text: &str, origin: &str) -> PyResult<Sweep> {
+    #[pyo3(signature = (text, origin="sweep", allow_scx=false))]
+    fn from_toml(text: &str, origin: &str, allow_scx: bool) -> PyResult<Sweep> {
         let sweep = perch_sweep::Sweep::from_toml(text, origin).map_err(of_sweep)?;
-        let origin = origin.to_string();
-        Ok(Sweep { sweep, origin })
+        Ok(Sweep::new(sweep, origin, allow_scx))
     }
 
     /// The names of the axes.
@@ -127,6 +126,17 @@ impl Sweep {
 }
 
 impl Sweep {
+    fn new(sweep: perch_sweep::Sweep, origin: &str, allow_scx: bool) -> Sweep {
+        let limits = Limits {
+            allow_scx,
+            ..Limits::default()
+        };
+        Sweep {
+            sweep: sweep.within(limits),
+            origin: origin.to_string(),
+        }
+    }
+
     fn simulations(&self, py: Python<'_>, shard: &str) -> PyResult<Vec<Prepared>> {
         let shard = part(shard)?;
         py.detach(|| self.sweep.simulations(shard))

@@ -29,6 +29,9 @@ pub struct Effort {
 }
 
 impl Effort {
+    /// The longest simulated time before anything is counted, and that is counted: an hour.
+    pub const LONGEST_NS: u64 = 3_600 * 1_000_000_000;
+
     /// Returns true where nothing happens before it counts: some tools, schbench among them, count what
     /// their threads do from the start. Such a score has its transient in it, and is compared with a
     /// published one that has it too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The one writer of files: they appear whole or not at all, and replace nothing that perch reads.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::was_read;
+use crate::{Identity, identity, was_read};
 
 /// An output file. Until it is whole it has no name, so that nothing is left of it when it is dropped or
 /// perch is killed; where the file system cannot do that its name is `.perch-PID-N.new`. An
@@ -39,20 +39,27 @@ struct Place {
 /// The folder, by device and inode, and the name of a file that perch writes.
 type Target = (u64, u64, OsString);
 
-/// The files that perch writes at this moment.
-static WRITTEN: Mutex<BTreeSet<Target>> = Mutex::new(BTreeSet::new());
+/// The files that perch writes at this moment, and which ones they replace.
+static WRITTEN: Mutex<BTreeMap<Target, Option<Identity>>> = Mutex::new(BTreeMap::new());
+
+/// Returns whether perch is about to replace this file.
+pub(crate) fn is_written(file: Identity) -> bool {
+    let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    written.values().any(|old| *old == Some(file))
+}
 
 /// A file in that list.
 #[derive(Debug)]
 struct Writing(Target);
 
 impl Writing {
-    fn begin(target: Target) -> io::Result<Writing> {
+    fn begin(target: Target, old: Option<Identity>) -> io::Result<Writing> {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-        match written.insert(target.clone()) {
-            true => Ok(Writing(target)),
-            false => Err(io::Error::other("another output has the same name")),
+        if written.contains_key(&target) {
+            return Err(io::Error::other("another output has the same name"));
         }
+        written.insert(target.clone(), old);
+        Ok(Writing(target))
     }
 }
 
@@ -139,7 +146,8 @@ impl Fresh {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         let of = rustix::fs::fstat(&folder)?;
-        let writing = Writing::begin((of.st_dev, of.st_ino, name.to_os_string()))?;
+        let target = (of.st_dev, of.st_ino, name.to_os_string());
+        let writing = Writing::begin(target, old.map(identity))?;
         let mode = Mode::from_raw_mode(old.map_or(0o666, |old| old.mode() & 0o777));
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let (file, unfinished) =
@@ -337,6 +345,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in");
         fs::write(&path, "input").unwrap();
+        let output = Fresh::create(&path).unwrap();
+        let why = crate::open(&path).unwrap_err().to_string();
+        assert!(why.contains("perch writes this file"), "{why}");
+        drop(output);
         crate::open(&path).unwrap();
         let why = written(&path, "output").unwrap_err().to_string();
         assert!(why.contains("perch reads this file"), "{why}");

@@ -14,6 +14,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
@@ -155,17 +156,24 @@ fn open_as(path: &Path, piped: bool) -> Result<File, FileError> {
     let found = file.metadata().map_err(failed)?;
     check(path, piped, &found)?;
     if found.is_file() {
+        if fresh::is_written(identity(&found)) {
+            let why = "perch writes this file; write to another one";
+            return Err(failed(io::Error::other(why)));
+        }
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
         read.insert(identity(&found));
     }
     Ok(file)
 }
 
-/// The files that perch has opened to read, by device and inode.
-static READ: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+/// A file: its device, inode and birth, as a file that is made later may have the inode of one that is gone.
+type Identity = (u64, u64, Option<SystemTime>);
 
-fn identity(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
+/// The files that perch has opened to read.
+static READ: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+
+fn identity(file: &Metadata) -> Identity {
+    (file.dev(), file.ino(), file.created().ok())
 }
 
 /// Returns whether perch has opened this file to read it.

@@ -14,7 +14,7 @@ mod sweep;
 
 pub use error::SweepError;
 pub use simulation::{
-    Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, simulation_schema,
+    Found, Key, Limits, MODEL, Prepared, ScoreFound, Simulation, Times, simulation_schema,
 };
 pub use store::{Fault, Pruned, Store, Stored};
 pub use sweep::{

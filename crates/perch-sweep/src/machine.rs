@@ -2,7 +2,7 @@
 //! Machines some of whose values a simulation changes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use perch_machine::{Machine, library};
 use perch_policy::Topology;
@@ -16,15 +16,17 @@ use crate::simulation::digest;
 /// file of another machine may change between two simulations, and is read for each.
 static LIBRARY: Mutex<BTreeMap<&'static str, Known>> = Mutex::new(BTreeMap::new());
 
-/// Machines that were made of a text or of changes, the one that was used last at the end. A worker
-/// of a sweep gets simulations one by one, and few machines among many of them: to make a machine of
-/// 128 CPUs anew each time took as long as simulating 2 ms of it.
-static MADE: Mutex<Vec<(String, Known)>> = Mutex::new(Vec::new());
-/// As many as a sensitivity analysis or an axis of a sweep goes through before it returns to one.
-const MOST_MADE: usize = 64;
-/// The sum of their CPUs. The masks of a topology grow with the square: a machine of 8192 CPUs takes
-/// some 100 MB.
-const MOST_MADE_CPUS: usize = 16_384;
+/// Machines that were made of a text or of changes, by both, the one that was used last at the end. A
+/// worker of a sweep gets simulations one by one, and few machines among many of them: to make a
+/// machine of 128 CPUs anew each time took as long as simulating 2 ms of it.
+static MADE: Mutex<Vec<(Name, Known)>> = Mutex::new(Vec::new());
+/// The most memory of these machines. One of 8192 CPUs took 2.1 MB, one of 16 some 20 kB.
+const MOST_MADE_BYTES: usize = 64 << 20;
+const MACHINE_BYTES: usize = 16 << 10;
+const CPU_BYTES: usize = 256;
+
+/// The changes, and the text of a machine or the name of one of the library.
+type Name = (String, String);
 
 /// The most parts of a value's dotted name: none lies deeper than three.
 const MOST_DEEP: usize = 8;
@@ -39,11 +41,31 @@ pub(crate) fn check_depth(name: &str, origin: &str) -> Result<(), SweepError> {
     Err(SweepError::key(origin, format!("{short}…"), reason))
 }
 
+/// A machine as it is named.
+#[derive(Debug)]
+pub(crate) struct Base {
+    machine: Arc<Machine>,
+    /// Its file.
+    pub text: String,
+    /// The file's values, for machines in which some of them differ.
+    values: OnceLock<toml::Table>,
+}
+
+impl Base {
+    pub fn new(machine: Machine) -> Base {
+        Base {
+            text: machine.to_toml(),
+            machine: Arc::new(machine),
+            values: OnceLock::new(),
+        }
+    }
+}
+
 /// A machine, and what it is in a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     /// The machine as it is named.
-    pub base: Arc<Machine>,
+    pub base: Arc<Base>,
     /// The machine with all that is changed.
     pub machine: Arc<Machine>,
     /// The changed machine as the kernel sees it.
@@ -55,19 +77,20 @@ pub(crate) struct Known {
 impl Known {
     /// Returns a machine with some of its file's values changed.
     pub fn new(
-        base: Machine,
+        base: Arc<Base>,
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
     ) -> Result<Known, SweepError> {
-        let base = Arc::new(base);
-        let machine = if changes.is_empty() {
-            Arc::clone(&base)
+        let (machine, digest) = if changes.is_empty() {
+            (Arc::clone(&base.machine), digest(base.text.as_bytes()))
         } else {
-            Arc::new(changed(&base, changes, origin)?)
+            let machine = changed(&base, changes, origin)?;
+            let text = machine.to_toml();
+            (Arc::new(machine), digest(text.as_bytes()))
         };
         Ok(Known {
-            digest: digest(machine.to_toml().as_bytes()),
             topology: Topology::new(&machine),
+            digest,
             base,
             machine,
         })
@@ -82,7 +105,7 @@ impl Known {
             return Some(Ok(found.clone()));
         }
         let made = library::load(name).map_err(SweepError::from);
-        let made = made.and_then(|base| Known::new(base, &BTreeMap::new(), name));
+        let made = made.and_then(|base| Known::new(Base::new(base).into(), &BTreeMap::new(), name));
         if let Ok(made) = &made {
             known.insert(name, made.clone());
         }
@@ -101,8 +124,8 @@ impl Known {
             return Some(known);
         }
         Some(known.and_then(|known| {
-            Known::made(format!("{name} {changes:?}"), || {
-                Known::new(Machine::clone(&known.base), changes, origin)
+            Known::made((format!("{changes:?}"), name.to_string()), || {
+                Known::new(known.base, changes, origin)
             })
         }))
     }
@@ -113,21 +136,28 @@ impl Known {
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
     ) -> Result<Known, SweepError> {
-        // No name of the library begins so.
-        Known::made(format!("\n{text}\n{changes:?}"), || {
+        let unchanged = BTreeMap::new();
+        let base = Known::made((format!("{unchanged:?}"), text.to_string()), || {
             let base = Machine::from_toml_str(text, "machine_toml")?;
+            Known::new(Base::new(base).into(), &unchanged, origin)
+        });
+        if changes.is_empty() {
+            return base;
+        }
+        let base = base?.base;
+        Known::made((format!("{changes:?}"), text.to_string()), || {
             Known::new(base, changes, origin)
         })
     }
 
-    /// Returns the machine under a key that says everything about it; makes it where it is not kept.
+    /// Returns the machine of that name; makes it where it is not kept.
     fn made(
-        key: String,
+        name: Name,
         make: impl FnOnce() -> Result<Known, SweepError>,
     ) -> Result<Known, SweepError> {
         let lock = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
-        if let Some(at) = kept.iter().rposition(|(known, _)| *known == key) {
+        if let Some(at) = kept.iter().rposition(|(known, _)| *known == name) {
             let last = kept.len() - 1;
             kept[at..].rotate_left(1);
             return Ok(kept[last].1.clone());
@@ -135,13 +165,13 @@ impl Known {
         // Other threads need their machines meanwhile. Two may make the same one, which is as good.
         drop(kept);
         let made = make()?;
-        let mut kept = lock();
-        kept.push((key, made.clone()));
-        let mut cpus: usize = kept.iter().map(|(_, known)| known.cpus()).sum();
-        while kept.len() > 1 && (kept.len() > MOST_MADE || cpus > MOST_MADE_CPUS) {
-            cpus -= kept.remove(0).1.cpus();
-        }
+        keep(&mut lock(), name, made.clone(), MOST_MADE_BYTES);
         Ok(made)
+    }
+
+    /// Returns about the memory that it takes.
+    fn bytes(&self) -> usize {
+        MACHINE_BYTES + CPU_BYTES * self.cpus()
     }
 
     /// Returns the number of its CPUs.
@@ -150,29 +180,43 @@ impl Known {
     }
 }
 
+/// Adds a machine, and removes those that were not used for longest until `most` bytes are left or it alone.
+fn keep(kept: &mut Vec<(Name, Known)>, name: Name, made: Known, most: usize) {
+    kept.push((name, made));
+    let mut bytes: usize = kept.iter().map(|(_, known)| known.bytes()).sum();
+    let older = kept.iter().take(kept.len() - 1);
+    let removed = older.take_while(|(_, known)| {
+        let is_over = bytes > most;
+        bytes -= known.bytes();
+        is_over
+    });
+    let removed = removed.count();
+    kept.drain(..removed);
+}
+
 /// Returns the machine with some of its file's values changed.
 fn changed(
-    base: &Machine,
+    base: &Base,
     changes: &BTreeMap<String, toml::Value>,
     origin: &str,
 ) -> Result<Machine, SweepError> {
-    let mut machine = base.clone();
+    let (mut machine, name) = (Machine::clone(&base.machine), &base.machine.name);
+    let read_values =
+        || toml::from_str(&base.text).expect("perch reads the machines that it writes");
+    let mut table = base.values.get_or_init(read_values).clone();
     for (key, value) in changes {
         let refused = |reason: String| SweepError::key(origin, key, reason);
         check_depth(key, origin)?;
-        let mut table: toml::Table =
-            toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes");
         let is_same = read(&table, key) == Some(value);
         set(&mut table, key, value.clone())
             .map_err(|key| refused(format!("`{key}` is not a table of the machine's file")))?;
         let text = toml::to_string(&table).expect("a table of TOML");
-        let named = format!("{} with {key} = {value}", base.name);
+        let named = format!("{name} with {key} = {value}");
         let made = Machine::from_toml_str(&text, &named)
-            .map_err(|error| refused(format!("machine {} does not take it: {error}", base.name)))?;
+            .map_err(|error| refused(format!("machine {name} does not take it: {error}")))?;
         if made == machine && !is_same {
             return Err(refused(format!(
-                "machine {} has no such value; perch machine show --toml {0} prints those that it has",
-                base.name
+                "machine {name} has no such value; perch machine show --toml {name} prints those that it has"
             )));
         }
         machine = made;
@@ -201,5 +245,24 @@ fn set<'a>(table: &mut toml::Table, key: &'a str, value: toml::Value) -> Result<
     match inner.as_table_mut() {
         Some(inner) => set(inner, rest, value),
         None => Err(first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_beyond_the_memory_make_room() {
+        let known = Known::of_library("x5570").unwrap().unwrap();
+        let mut kept = Vec::new();
+        for n in 0..1000 {
+            let name = (n.to_string(), String::new());
+            keep(&mut kept, name, known.clone(), 10 * known.bytes());
+        }
+        let names: Vec<_> = kept.iter().map(|((name, _), _)| name.as_str()).collect();
+        assert_eq!((kept.len(), names[0]), (10, "990"));
+        keep(&mut kept, Name::default(), known, 0);
+        assert_eq!(kept.len(), 1);
     }
 }

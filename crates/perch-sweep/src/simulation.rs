@@ -12,7 +12,7 @@ use perch_experiment::{
     nulls_are_nan,
 };
 use perch_machine::Machine;
-use perch_policy::{Era, Topology};
+use perch_policy::Era;
 use perch_sim::RootDomain;
 use perch_workload::{Budget, OF_FILES};
 use schemars::generate::SchemaSettings;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::SweepError;
-use crate::machine::Known;
+use crate::machine::{Base, Known};
 
 pub use perch_experiment::MODEL;
 
@@ -191,16 +191,23 @@ struct Canonical<'a> {
     seed: u64,
 }
 
+/// What a simulation may take and run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The memory of its tasks and scores.
+    pub budget: Budget,
+    /// True where it may compile and run the scheduler that `scx:FILE` names: foreign code, with the
+    /// rights of this process.
+    pub allow_scx: bool,
+}
+
 /// A simulation that was checked, and can run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The simulation as it was asked for, with a machine's file replaced by its text.
     pub asked: Simulation,
-    /// The machine.
-    pub machine: Arc<Machine>,
     /// The key.
     pub key: Key,
-    topology: Arc<Topology>,
     era: Era,
     root_domain: RootDomain,
     arm: Arm,
@@ -262,27 +269,40 @@ impl Simulation {
     ///
     /// # Errors
     /// Returns the reason why it cannot be simulated, with the key to blame.
-    pub fn prepare(self, origin: &str, budget: Budget) -> Result<Prepared, SweepError> {
+    pub fn prepare(self, origin: &str, limits: Limits) -> Result<Prepared, SweepError> {
         let known = self.machine_as_said(origin)?;
-        let arm = self.arm(origin)?;
-        self.with_machine(known, arm, origin, budget)
+        let arm = self.arm(origin, limits)?;
+        self.with_machine(known, arm, origin, limits)
+    }
+
+    /// True where `modes` name the code of another scheduler.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.modes.starts_with("scx:")
     }
 
     /// Returns the arm that `modes` say. A scheduler's source is compiled each time.
-    pub(crate) fn arm(&self, origin: &str) -> Result<Arm, SweepError> {
+    pub(crate) fn arm(&self, origin: &str, limits: Limits) -> Result<Arm, SweepError> {
+        if self.is_foreign() && !limits.allow_scx {
+            let reason = format!(
+                "{} is code that would run with your rights: read it, and say --allow-scx (Python: \
+                 allow_scx=True)",
+                self.modes
+            );
+            return Err(SweepError::key(origin, "modes", reason));
+        }
         let era = (self.era.parse()).map_err(|error| SweepError::key(origin, "era", error))?;
         Arm::new(&self.modes, &self.modes, era).map_err(|why| SweepError::key(origin, "modes", why))
     }
 
-    fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
+    pub(crate) fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
         match (&self.machine_toml, self.machine.is_empty()) {
             (Some(text), true) => Known::of_text(text, &self.changed, origin),
             (None, false) => {
                 if let Some(known) = Known::of_library_with(&self.machine, &self.changed, origin) {
                     return known;
                 }
-                let base = perch_machine::resolve(&self.machine)?;
-                Known::new(base, &self.changed, origin)
+                let base = Base::new(perch_machine::resolve(&self.machine)?);
+                Known::new(base.into(), &self.changed, origin)
             }
             _ => Err(SweepError::key(
                 origin,
@@ -298,10 +318,10 @@ impl Simulation {
         known: Known,
         arm: Arm,
         origin: &str,
-        budget: Budget,
+        limits: Limits,
     ) -> Result<Prepared, SweepError> {
-        let prepared = self.resolve(known, arm, origin, budget)?;
-        let checked = perch_experiment::check_comparison(&prepared.spec());
+        let prepared = self.resolve(&known, arm, origin, limits)?;
+        let checked = perch_experiment::check_comparison(&prepared.spec(known));
         match checked {
             Ok(()) => Ok(prepared),
             Err(error) => Err(SweepError::key(origin, "simulation", error.to_string())),
@@ -311,24 +331,24 @@ impl Simulation {
     /// Computes the key of a simulation that ran, whatever it may have taken.
     pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
         let known = self.machine_as_said(origin)?;
-        let arm = self.arm(origin)?;
-        Ok(self.resolve(known, arm, origin, Budget::DEFAULT)?.key)
+        let arm = self.arm(origin, Limits::default())?;
+        Ok(self.resolve(&known, arm, origin, Limits::default())?.key)
     }
 
     /// Reads all names.
     fn resolve(
         mut self,
-        known: Known,
+        known: &Known,
         arm: Arm,
         origin: &str,
-        budget: Budget,
+        limits: Limits,
     ) -> Result<Prepared, SweepError> {
         let refused = |key: &str, why: &dyn Display| SweepError::key(origin, key, why);
         if self.machine_toml.is_none()
             && perch_machine::library::names().all(|name| name != self.machine)
         {
             // The file may be another one tomorrow, and does not exist on another machine.
-            self.machine_toml = Some(known.base.to_toml());
+            self.machine_toml = Some(known.base.text.clone());
             self.machine = String::new();
         }
         let era: Era = (self.era.parse()).map_err(|error| refused("era", &error))?;
@@ -336,7 +356,7 @@ impl Simulation {
             (self.root_domain.parse()).map_err(|error| refused("root_domain", &error))?;
         let canonical = Canonical {
             model: MODEL,
-            machine: known.digest,
+            machine: known.digest.clone(),
             workload: &self.workload,
             files: files(&self.workload)?,
             era: era.to_string(),
@@ -353,22 +373,33 @@ impl Simulation {
         let key = Key(digest(canonical.as_bytes()));
         Ok(Prepared {
             asked: self,
-            machine: known.machine,
-            topology: known.topology,
             key,
             era,
             root_domain,
             arm,
-            budget,
+            budget: limits.budget,
         })
     }
 }
 
 impl Prepared {
-    fn spec(&self) -> CompareSpec {
+    /// Returns the machine. It is kept for a while, and made anew after that: those of all simulations of a
+    /// sweep may take gigabytes.
+    ///
+    /// # Errors
+    /// None that the simulation's check has not found.
+    pub fn machine(&self) -> Result<Arc<Machine>, SweepError> {
+        Ok(self.known()?.machine)
+    }
+
+    fn known(&self) -> Result<Known, SweepError> {
+        self.asked.machine_as_said(self.key.as_str())
+    }
+
+    fn spec(&self, known: Known) -> CompareSpec {
         CompareSpec {
-            machine: Arc::clone(&self.machine),
-            topology: Arc::clone(&self.topology),
+            machine: known.machine,
+            topology: known.topology,
             era: self.era,
             hz: self.asked.hz,
             root_domain: self.root_domain,
@@ -387,7 +418,7 @@ impl Prepared {
     /// # Errors
     /// Returns the reason why the simulation failed.
     pub fn run(&self) -> Result<Found, SweepError> {
-        let spec = self.spec();
+        let spec = self.spec(self.known()?);
         let mut values: Vec<Vec<f64>> = Vec::new();
         let comparison = perch_experiment::compare_raw(&spec, &|_, _| {}, &mut |found| {
             match (found.repetition, values.last_mut()) {

@@ -341,9 +341,13 @@ impl Store {
             Ok(())
         })?;
         for path in entries(&self.root.join(UNFINISHED))? {
+            let reason = match is_unfinished(&path) {
+                true => "never finished; perch store prune removes it",
+                false => "not written by perch, which leaves it; remove it, or move it elsewhere",
+            };
             faults.push(Fault {
                 path: path.display().to_string(),
-                reason: "never finished; perch store prune removes it".to_string(),
+                reason: reason.to_string(),
             });
         }
         Ok(faults)
@@ -355,6 +359,10 @@ impl Store {
             Ok(None) => return Some("it is gone".to_string()),
             Err(error) => return Some(error.to_string()),
         };
+        // Its key is of the scheduler's file, which need not be there, and is not for a look at a store to run.
+        if stored.simulation.is_foreign() {
+            return None;
+        }
         match stored.simulation.key("simulation") {
             Ok(found) if found == *key => None,
             Ok(found) => Some(format!("its simulation has the key {found}")),
@@ -382,9 +390,7 @@ impl Store {
             Ok(())
         })?;
         for path in entries(&root.join(UNFINISHED))? {
-            let name = path.file_name().map(|name| name.to_string_lossy());
-            let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-            if is_file && name.is_some_and(|name| name.starts_with(PREFIX)) {
+            if is_unfinished(&path) {
                 fs::remove_file(&path).map_err(SweepError::io(&path))?;
                 pruned.unfinished += 1;
             }
@@ -418,6 +424,13 @@ fn own(folder: &Path) -> Result<(), SweepError> {
         });
     }
     Ok(())
+}
+
+/// True for a file that perch began to write.
+fn is_unfinished(path: &Path) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    is_file && name.is_some_and(|name| name.starts_with(PREFIX))
 }
 
 /// Returns what is in a folder, sorted; nothing where there is no folder.

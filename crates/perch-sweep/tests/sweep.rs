@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perch_sweep::{MODEL, Progress, Shard, Simulation, Store, Stored, Sweep, SweepError};
-use perch_workload::Budget;
+use perch_sweep::{Limits, MODEL, Progress, Shard, Simulation, Store, Stored, Sweep, SweepError};
 use proptest::prelude::*;
 
 const SWEEP: &str = r#"
@@ -110,7 +109,7 @@ fn simulation() -> Simulation {
 
 fn key(simulation: Simulation) -> String {
     simulation
-        .prepare("test", Budget::DEFAULT)
+        .prepare("test", Limits::default())
         .unwrap()
         .key
         .to_string()
@@ -154,7 +153,7 @@ fn a_machine_has_one_key_by_name_path_and_text() {
     assert_eq!(key(simulation()), key(by_path.clone()));
     assert_eq!(key(simulation()), key(by_text));
     // The store keeps the text, since another machine does not have the file.
-    let asked = by_path.prepare("test", Budget::DEFAULT).unwrap().asked;
+    let asked = by_path.prepare("test", Limits::default()).unwrap().asked;
     assert!(asked.machine_toml.is_some() && asked.machine.is_empty());
 }
 
@@ -176,7 +175,7 @@ fn a_workloads_file_is_in_the_key() {
 fn a_store_of_another_model_is_refused_until_it_is_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let prepared = simulation().prepare("test", Budget::DEFAULT).unwrap();
+    let prepared = simulation().prepare("test", Limits::default()).unwrap();
     let found = prepared.run().unwrap();
     let stored = Stored::new(prepared.key.clone(), prepared.asked, found);
     store.put(&stored).unwrap();
@@ -388,4 +387,50 @@ proptest! {
             let _ = sweep.points().take(3).count();
         }
     }
+}
+
+/// A sweep is somebody's file: it runs their code only for a user who asks for that.
+#[test]
+fn code_of_others_is_asked_for() {
+    for text in [
+        "machine = \"x5570\"\nworkload = \"pipe\"\nmodes = \"scx:/nowhere.c\"",
+        "machine = \"x5570\"\nworkload = \"pipe\"\naxes.arm = { a = \"off\", b = \"scx:/nowhere.c\" }",
+    ] {
+        let error = sweep(text).unwrap().simulations(Shard::WHOLE);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("`modes`") && error.contains("--allow-scx"),
+            "{error}"
+        );
+        let limits = Limits {
+            allow_scx: true,
+            ..Limits::default()
+        };
+        let allowed = sweep(text).unwrap().within(limits);
+        let error = allowed.simulations(Shard::WHOLE).unwrap_err().to_string();
+        assert!(error.contains("/nowhere.c: No such file"), "{error}");
+    }
+}
+
+#[test]
+fn a_machine_s_file_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.toml");
+    fs::write(&path, perch_machine::resolve("x5570").unwrap().to_toml()).unwrap();
+    let text = format!(
+        "machine = {path:?}\nworkload = \"pipe\"\naxes.hardware.context_switch_ns = [900, 901]"
+    );
+    let sweep = sweep(&text).unwrap();
+    let mut points = sweep.points();
+    points.next().unwrap().unwrap();
+    fs::remove_file(&path).unwrap();
+    points.next().unwrap().unwrap();
+}
+
+#[test]
+fn times_beyond_an_hour_are_refused() {
+    let text = "machine = \"x5570\"\nworkload = \"pipe\"\n\
+                effort = { warmup_ms = 1, measure_ms = 3600001, repetitions = 1 }";
+    let error = sweep(text).unwrap().simulations(Shard::WHOLE).unwrap_err();
+    assert!(error.to_string().contains("at most an hour"), "{error}");
 }

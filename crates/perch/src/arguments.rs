@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use perch_experiment::Thoroughness;
 use perch_report::{Origin, ResultFormat};
+use perch_sweep::Limits;
 use perch_workload::Budget;
 
 /// The reason why a value was refused, in words that follow the argument's name and the value.
@@ -45,6 +46,24 @@ pub struct Common {
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// The option of commands that read simulations from files.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct AllowScx {
+    /// Compile and run the schedulers that modes = "scx:FILE" names: foreign code, with your rights
+    #[arg(long)]
+    allow_scx: bool,
+}
+
+impl AllowScx {
+    /// The limits of a simulation that a file asks for.
+    pub fn limits(self) -> Limits {
+        Limits {
+            allow_scx: self.allow_scx,
+            ..Limits::default()
+        }
+    }
 }
 
 impl Common {
@@ -113,10 +132,9 @@ impl From<Effort> for Thoroughness {
 /// Reads a duration such as `250ms` or `2s` and returns nanoseconds; refuses more than an hour,
 /// which is probably a wrong unit.
 pub fn duration_ns(text: &str) -> Result<u64, BadValue> {
-    const LIMIT_NS: u64 = 3600 * 1_000_000_000;
     let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     match with_unit(text, &units, "250ms or 2s")? {
-        Some(ns) if ns <= LIMIT_NS => Ok(ns),
+        Some(ns) if ns <= perch_experiment::Effort::LONGEST_NS => Ok(ns),
         _ => Err("more than an hour of simulated time".into()),
     }
 }

@@ -6,6 +6,7 @@ mod record;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,6 +117,14 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         &arguments.record,
     ];
     for file in files.into_iter().flatten() {
+        let is_pipe = std::fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo());
+        if is_pipe && !others.is_empty() {
+            return Err(Failure::input(format!(
+                "{} is a pipe, which takes one arm's file: expected a name, to which those of the arms \
+                 are added, or one --arm",
+                file.display()
+            )));
+        }
         for arm in &spec.arms {
             writable(&of_arm(&spec, file, arm))?;
         }
@@ -202,7 +211,7 @@ fn watch<W: Watch>(
 
 /// The name of an arm's file.
 fn of_arm(spec: &CompareSpec, file: &Path, arm: &Arm) -> PathBuf {
-    // A pipe or /dev/null takes the files of all arms.
+    // /dev/null takes the files of all arms.
     let replaced = !std::fs::metadata(file).is_ok_and(|found| !found.is_file());
     match spec.arms.len() {
         n if n > 1 && replaced => with_name(file, &arm.name),

@@ -7,9 +7,10 @@ use clap::Args;
 use perch_experiment::Trust;
 use perch_file::Kind;
 use perch_report::trust_lines;
-use perch_sweep::{Simulation, Store, Stored};
+use perch_sweep::{Limits, Simulation, Store, Stored};
 use perch_workload::Budget;
 
+use crate::arguments::AllowScx;
 use crate::output::{Failure, emit, say};
 
 /// The arguments of `perch simulate`.
@@ -24,6 +25,8 @@ pub struct Arguments {
     /// Memory that the workload's tasks and the scores may take; what asks for more is refused
     #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
     budget: Budget,
+    #[command(flatten)]
+    scx: AllowScx,
 }
 
 /// Carries out `perch simulate`.
@@ -31,8 +34,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let origin = arguments.file.display().to_string();
     let text = perch_file::text(&arguments.file, Kind::EXPERIMENT)
         .map_err(|error| Failure::input(error.to_string()))?;
-    let prepared = Simulation::from_json(&text, &origin)?.prepare(&origin, arguments.budget)?;
-    let workload = prepared.asked.workload.clone();
+    let limits = Limits {
+        budget: arguments.budget,
+        ..arguments.scx.limits()
+    };
+    let prepared = Simulation::from_json(&text, &origin)?.prepare(&origin, limits)?;
+    let (machine, workload) = (prepared.machine()?, prepared.asked.workload.clone());
     let store = arguments.store.as_deref().map(Store::open).transpose()?;
     let had = match &store {
         Some(store) => store.get(&prepared.key)?,
@@ -51,8 +58,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     emit(&stored.to_json())?;
     // Not in the JSON, which is the store's: what is known of a machine changes, and a result does not.
-    let trust = Trust::of(&prepared.machine, &workload);
-    let lines = trust_lines(&trust, &prepared.machine.name);
+    let trust = Trust::of(&machine, &workload);
+    let lines = trust_lines(&trust, &machine.name);
     lines.into_iter().for_each(say);
     Ok(())
 }

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use perch_report::write_csv;
 use perch_sweep::{Key, Shard, Store, Stored, Sweep};
 
+use crate::arguments::AllowScx;
 use crate::output::{Failure, emit, emit_data, say};
 
 /// The commands of `perch store`.
@@ -38,6 +39,8 @@ pub struct PruneArguments {
     /// Also remove what none of these sweeps asks for
     #[arg(long = "keep", value_name = "SWEEP.toml")]
     sweeps: Vec<PathBuf>,
+    #[command(flatten)]
+    scx: AllowScx,
 }
 
 /// The arguments of `perch store export`.
@@ -87,7 +90,9 @@ fn verify(folder: &Path) -> Result<(), Failure> {
 fn prune(arguments: &PruneArguments) -> Result<(), Failure> {
     let mut wanted: BTreeSet<Key> = BTreeSet::new();
     for sweep in &arguments.sweeps {
-        let simulations = Sweep::from_file(sweep)?.simulations(Shard::WHOLE)?;
+        let simulations = Sweep::from_file(sweep)?
+            .within(arguments.scx.limits())
+            .simulations(Shard::WHOLE)?;
         wanted.extend(simulations.into_iter().map(|one| one.key));
     }
     let keeps_all = arguments.sweeps.is_empty();

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_report::{Align, Format, Grid, figure, percent, write_csv};
-use perch_sweep::{Progress, Row, Shard, Store, Sweep};
+use perch_sweep::{Limits, Progress, Row, Shard, Store, Sweep};
 use perch_workload::Budget;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
-use crate::arguments::{at_least_one, threads};
+use crate::arguments::{AllowScx, at_least_one, threads};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit, emit_as, say};
 pub use rank::{RankArguments, ranked_schema};
@@ -45,6 +45,8 @@ pub struct PlanArguments {
     /// Say how many simulations there are, and nothing else
     #[arg(long)]
     count: bool,
+    #[command(flatten)]
+    scx: AllowScx,
 }
 
 /// The arguments of `perch sweep run`.
@@ -68,6 +70,8 @@ pub struct RunArguments {
     /// Memory that the tasks and the scores of one simulation may take; what asks for more is refused
     #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
     budget: Budget,
+    #[command(flatten)]
+    scx: AllowScx,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     quiet: bool,
@@ -79,6 +83,8 @@ pub struct StatusArguments {
     /// The sweep's file, or its name
     #[arg(value_name = "SWEEP.toml")]
     sweep: String,
+    #[command(flatten)]
+    scx: AllowScx,
     /// The folder that keeps the results
     #[arg(long, value_name = "FOLDER")]
     store: PathBuf,
@@ -90,6 +96,8 @@ pub struct CollectArguments {
     /// The sweep's file, or its name
     #[arg(value_name = "SWEEP.toml")]
     sweep: String,
+    #[command(flatten)]
+    scx: AllowScx,
     /// The folder that keeps the results
     #[arg(long, value_name = "FOLDER")]
     store: PathBuf,
@@ -113,7 +121,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
 }
 
 fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.sweep)?;
+    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.scx.limits());
     let simulations = sweep.simulations(arguments.shard)?;
     if arguments.count {
         return emit(&format!("{}\n", simulations.len()));
@@ -126,8 +134,18 @@ fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
     emit(&out)
 }
 
+impl RunArguments {
+    fn resolve(&self) -> Result<Sweep, Failure> {
+        let limits = Limits {
+            budget: self.budget,
+            ..self.scx.limits()
+        };
+        Ok(Sweep::resolve(&self.sweep)?.within(limits))
+    }
+}
+
 fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.budget);
+    let sweep = arguments.resolve()?;
     all_ran(simulate(&sweep, arguments)?)
 }
 
@@ -171,7 +189,7 @@ fn all_ran(failed: Vec<String>) -> Result<(), Failure> {
 }
 
 fn status(arguments: &StatusArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.sweep)?;
+    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.scx.limits());
     let store = Store::existing(&arguments.store)?;
     let simulations = sweep.simulations(Shard::WHOLE)?;
     let all = simulations.len();
@@ -184,7 +202,7 @@ fn status(arguments: &StatusArguments) -> Result<(), Failure> {
 }
 
 fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.sweep)?;
+    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.scx.limits());
     let store = Store::existing(&arguments.store)?;
     let (mut rows, missing) = sweep.collect(&store)?;
     if let Some(score) = &arguments.score {

@@ -108,6 +108,9 @@ pub(super) fn check(spec: &CompareSpec) -> Result<Workload, ExperimentError> {
         }
     }
     let measure_ns = match spec.plan {
+        Plan::ByHand(effort) if effort.warmup_ns.max(effort.measure_ns) > Effort::LONGEST_NS => {
+            return refuse("warm-up and measured time: expected at most an hour each".to_string());
+        }
         Plan::ByHand(effort) => Some(effort.measure_ns),
         Plan::Until { .. } => None,
     };

@@ -384,6 +384,18 @@ impl<'a> Tables<'a> {
             }
         }
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
+        let (warmup_ms, measure_ms) = (chosen.warmup_ms, *chosen.measure_ms.get_ref());
+        if ns(warmup_ms.max(measure_ms)) > Effort::LONGEST_NS {
+            let reason = format!("warmup_ms is {warmup_ms} and measure_ms {measure_ms}");
+            let expected = "expected at most an hour each";
+            return Err(refuse(
+                self.source,
+                chosen.measure_ms,
+                "measure_ms",
+                &reason,
+                expected,
+            ));
+        }
         Ok(Effort {
             repetitions: *chosen.repetitions.get_ref(),
             warmup_ns: ns(chosen.warmup_ms),

@@ -4,9 +4,16 @@
 use std::fs;
 
 use perch_fuzz::refused;
-use perch_sweep::{Simulation, Store, Sweep};
+use perch_sweep::{Limits, Simulation, Store, Sweep};
 
 use crate::{budget, scratch, strings, text};
+
+fn limits() -> Limits {
+    Limits {
+        budget: budget(),
+        ..Limits::default()
+    }
+}
 
 const SWEEP: &str = r#"
 machine = "kunpeng920"
@@ -65,7 +72,7 @@ fn sweep() {
     text("sweep", 1000, strings(&[SWEEP]), &words, &|input, _| {
         let found = Sweep::from_toml(&String::from_utf8_lossy(input), "s.toml");
         let sweep = match found {
-            Ok(sweep) => sweep.within(budget()),
+            Ok(sweep) => sweep.within(limits()),
             Err(error) => return refused(&error.to_string(), "s.toml", input),
         };
         // A million combinations that a condition leaves out take as long as a million points.
@@ -114,13 +121,13 @@ fn simulation() {
  "effort": {"warmup_ms": 20, "measure_ms": 50, "repetitions": 5}, "seed": 1}"#;
     text("simulation", 800, strings(&[seed]), &words, &|input, _| {
         let read = Simulation::from_json(&String::from_utf8_lossy(input), "s.json");
-        let prepared = match read.and_then(|one| one.prepare("s.json", budget())) {
+        let prepared = match read.and_then(|one| one.prepare("s.json", limits())) {
             Ok(prepared) => prepared,
             Err(error) => return refused(&error.to_string(), "", input),
         };
         let written = serde_json::to_string(&prepared.asked).expect("texts and numbers");
         let again = Simulation::from_json(&written, "again");
-        let again = again.and_then(|one| one.prepare("again", budget()));
+        let again = again.and_then(|one| one.prepare("again", limits()));
         match again {
             Ok(again) if again.key == prepared.key => Ok(()),
             other => Err(format!("{written} is another simulation: {other:?}")),

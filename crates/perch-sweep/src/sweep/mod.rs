@@ -14,13 +14,11 @@ use std::sync::Mutex;
 
 use perch_experiment::Arm;
 use perch_file::Kind;
-use perch_workload::Budget;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::SweepError;
-use crate::machine::Known;
-use crate::simulation::{Prepared, Simulation, Times};
+use crate::simulation::{Limits, Prepared, Simulation, Times};
 use axis::{Axis, Design, axes};
 use condition::Condition;
 
@@ -113,9 +111,9 @@ pub struct Sweep {
     conditions: Vec<Condition>,
     baseline: Option<String>,
     scores: Vec<String>,
-    machines: Machines,
+    files: Files,
     arms: Arms,
-    budget: Budget,
+    limits: Limits,
 }
 
 /// One simulation of a sweep, with its place on each axis.
@@ -218,9 +216,9 @@ impl Sweep {
             conditions,
             baseline: file.baseline,
             scores: file.scores,
-            machines: Machines::default(),
+            files: Files::default(),
             arms: Arms::default(),
-            budget: Budget::DEFAULT,
+            limits: Limits::default(),
         };
         let all = sweep.combinations();
         if all > MOST_POINTS {
@@ -230,9 +228,9 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Returns the sweep with another limit to what one of its simulations may take.
-    pub fn within(self, budget: Budget) -> Sweep {
-        Sweep { budget, ..self }
+    /// Returns the sweep with other limits to what one of its simulations may take and run.
+    pub fn within(self, limits: Limits) -> Sweep {
+        Sweep { limits, ..self }
     }
 
     /// Returns the names of the axes.
@@ -286,7 +284,8 @@ impl Sweep {
                 .workload
                 .push_str(&format!("{separator}{key}={value}"));
         }
-        let machine = self.machines.get(&simulation, &self.origin)?;
+        self.files.read(&mut simulation)?;
+        let machine = simulation.machine_as_said(&self.origin)?;
         let labels: Vec<toml::Value> = values.into_iter().map(|(_, (label, _))| label).collect();
         let names = self.names();
         let read = |name: &str| {
@@ -305,8 +304,8 @@ impl Sweep {
                 .collect();
             format!("{} at {}", self.origin, values.join(", "))
         };
-        let arm = self.arms.get(&simulation, &place())?;
-        let prepared = simulation.with_machine(machine, arm, &place(), self.budget)?;
+        let arm = self.arms.get(&simulation, &place(), self.limits)?;
+        let prepared = simulation.with_machine(machine, arm, &place(), self.limits)?;
         Ok(Some(Point {
             values: labels,
             prepared,
@@ -314,22 +313,24 @@ impl Sweep {
     }
 }
 
-/// The machines of a sweep, each made once.
+/// The machines' files of a sweep, each read once.
 #[derive(Debug, Default)]
-struct Machines(Mutex<BTreeMap<String, Known>>);
+struct Files(Mutex<BTreeMap<String, String>>);
 
-impl Machines {
-    /// Returns the machine of a simulation.
-    fn get(&self, simulation: &Simulation, origin: &str) -> Result<Known, SweepError> {
-        let mut known = self.0.lock().expect("nobody panics while holding it");
-        let name = format!("{} {:?}", simulation.machine, simulation.changed);
-        if let Some(found) = known.get(&name) {
-            return Ok(found.clone());
+impl Files {
+    /// Replaces a machine's file by its text.
+    fn read(&self, simulation: &mut Simulation) -> Result<(), SweepError> {
+        if perch_machine::library::names().any(|name| name == simulation.machine) {
+            return Ok(());
         }
-        let base = perch_machine::resolve(&simulation.machine)?;
-        let made = Known::new(base, &simulation.changed, origin)?;
-        known.insert(name, made.clone());
-        Ok(made)
+        let mut known = self.0.lock().expect("nobody panics while holding it");
+        let path = std::mem::take(&mut simulation.machine);
+        if !known.contains_key(&path) {
+            let text = perch_machine::resolve(&path)?.to_toml();
+            known.insert(path.clone(), text);
+        }
+        simulation.machine_toml = known.get(&path).cloned();
+        Ok(())
     }
 }
 
@@ -339,13 +340,18 @@ struct Arms(Mutex<BTreeMap<(String, String), Arm>>);
 
 impl Arms {
     /// Returns what the modes of a simulation say.
-    fn get(&self, simulation: &Simulation, origin: &str) -> Result<Arm, SweepError> {
+    fn get(
+        &self,
+        simulation: &Simulation,
+        origin: &str,
+        limits: Limits,
+    ) -> Result<Arm, SweepError> {
         let mut known = self.0.lock().expect("nobody panics while holding it");
         let key = (simulation.modes.clone(), simulation.era.clone());
         if let Some(found) = known.get(&key) {
             return Ok(found.clone());
         }
-        let made = simulation.arm(origin)?;
+        let made = simulation.arm(origin, limits)?;
         known.insert(key, made.clone());
         Ok(made)
     }

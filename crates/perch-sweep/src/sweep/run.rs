@@ -159,8 +159,11 @@ impl Sweep {
         if let Times::Until(_) = prepared.asked.effort {
             return 1.0;
         }
-        let (workload, machine) = (&prepared.asked.workload, &prepared.machine);
-        let workload = Workload::parse_within(workload, machine, self.budget);
+        let Ok(machine) = prepared.machine() else {
+            return 1.0;
+        };
+        let workload =
+            Workload::parse_within(&prepared.asked.workload, &machine, self.limits.budget);
         let tasks = workload.map_or(1, |workload| workload.tasks.len());
         tasks.clamp(1, machine.cpus.len().max(1)) as f64
     }

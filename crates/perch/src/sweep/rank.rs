@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch sweep rank`: the arms of a sweep against each other.
 
+use std::sync::Arc;
+
 use clap::Args;
 use perch_experiment::{MODEL, TrustOfMany};
+use perch_machine::Machine;
 use perch_report::{Align, Format, Grid, figure, percent, trust_lines_of_many, write_csv};
-use perch_sweep::{ArmGain, Point, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
+use perch_sweep::{ArmGain, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -32,7 +35,7 @@ pub struct RankArguments {
 
 /// Carries out `perch sweep rank`.
 pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.run.sweep)?.within(arguments.run.budget);
+    let sweep = arguments.run.resolve()?;
     // What makes no sense is said before anything is simulated.
     let asked = sweep.arms()?;
     let by = place_of("--by", "axis", arguments.by.as_ref(), &asked.axes)?;
@@ -119,12 +122,23 @@ struct Ranked {
 
 /// Returns how the machines and loads of a sweep fared against published tables.
 fn trust(sweep: &Sweep) -> Result<TrustOfMany, Failure> {
-    let points: Vec<Point> = sweep.points().collect::<Result<_, _>>()?;
-    let loads = points.iter().map(|point| {
-        let prepared = &point.prepared;
-        (&*prepared.machine, prepared.asked.workload.as_str())
-    });
-    Ok(TrustOfMany::of(loads))
+    let mut loads: Vec<(Arc<Machine>, String)> = Vec::new();
+    for point in sweep.points() {
+        let prepared = point?.prepared;
+        let machine = prepared.machine()?;
+        // The points of one machine follow each other.
+        if let Some((last, workload)) = loads.last()
+            && *workload == prepared.asked.workload
+            && Arc::ptr_eq(last, &machine)
+        {
+            continue;
+        }
+        loads.push((machine, prepared.asked.workload));
+    }
+    let loads = loads.iter();
+    Ok(TrustOfMany::of(loads.map(|(machine, workload)| {
+        (&**machine, workload.as_str())
+    })))
 }
 
 /// Returns the words below the tables: what counts, and what does not.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Files that perch refuses for what they are, how large they are or what they ask for.
 
+use rustix::fs::{FileType, Mode};
+
 use crate::refusals::{COMPARE, directory, file, refused};
 use crate::support::perch;
 
@@ -48,14 +50,31 @@ fn a_file_that_is_larger_than_any_of_its_kind() {
 fn no_command_writes_over_what_it_reads() {
     let report = file("own", "own.json", "{}");
     let trace = file("own", "own.trace", "no trace\n");
+    let task = "{\"tasks\": {\"a\": {\"loop\": 2, \"run\": 1}}}";
+    let rt = file("own", "rt.json", task);
+    let load = format!("rtapp:{rt}");
+    let compare = [&COMPARE[..], &["-w", &load, "--raw", &rt]].concat();
     for (path, arguments) in [
         (&report, &["report", &report, "-o", &report][..]),
         (&trace, &["import", &trace, "-o", &trace]),
+        (&rt, &compare),
     ] {
         let before = std::fs::read(path).unwrap();
         assert!(!perch(arguments).status.success(), "{arguments:?}");
         assert_eq!(std::fs::read(path).unwrap(), before);
     }
+}
+
+/// The traces of several arms are no trace.
+#[test]
+fn a_pipe_takes_the_file_of_one_arm() {
+    let path = directory("one-arm").join("pipe");
+    let _ = std::fs::remove_file(&path);
+    let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+    let trace = ["--arm", "b:off", "--trace", path.to_str().unwrap()];
+    let arguments = [&COMPARE[..], &["-w", "pipe"], &trace].concat();
+    refused(&arguments, &["is a pipe", "one --arm"]);
 }
 
 #[test]

@@ -296,9 +296,14 @@ fn carried_sweeps_have_their_plans() {
     assert_eq!(prints(&root, line), "672\n");
     assert_eq!(prints(&root, "sweep plan composition --count"), "972\n");
     // The schedulers of the league are not part of perch.
-    let refused = perch(&root, "sweep plan league --count");
-    let words = String::from_utf8_lossy(&refused.stderr);
-    assert!(words.contains("bpfland.scx: No such file"), "{words}");
+    for (option, expected) in [
+        ("", "say --allow-scx"),
+        ("--allow-scx", "bpfland.scx: No such file"),
+    ] {
+        let refused = perch(&root, &format!("sweep plan league --count {option}"));
+        let words = String::from_utf8_lossy(&refused.stderr);
+        assert!(words.contains(expected), "{words}");
+    }
 }
 
 #[test]
