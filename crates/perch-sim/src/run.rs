@@ -7,7 +7,7 @@ use perch_sched::check::Auditor;
 
 use crate::observe::{Batch, Glimpse, Metrics, Requests, Span, WAKE_PERCENTILES, Watch};
 use crate::scenario::{Outcome, Scenario, Score, SimError};
-use crate::workload::{Basis, check_groups};
+use crate::workload::{Basis, Op, check_groups};
 use crate::world::Simulation;
 
 /// The reader of a run beside its metrics.
@@ -96,6 +96,21 @@ impl Scenario {
             workload: self.workload.spec.clone(),
             why,
         })?;
+        let joins = |op: &Op| matches!(op, Op::Join { .. });
+        if let Some(scheduler) = &self.scheduler {
+            if self
+                .workload
+                .tasks
+                .iter()
+                .any(|t| t.program.iter().any(joins))
+            {
+                return Err(SimError::Scheduler {
+                    words: scheduler.words().to_string(),
+                    why: "tasks that change their group are not simulated under sched_ext"
+                        .to_string(),
+                });
+            }
+        }
         let end_ns = self.warmup_ns.checked_add(self.measure_ns);
         if end_ns.is_none_or(|end_ns| end_ns > CENTURY_NS) {
             return Err(SimError::TooLong);

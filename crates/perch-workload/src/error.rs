@@ -275,9 +275,9 @@ pub enum GuestMisfit {
     /// It has real-time tasks.
     #[error("real-time tasks are not modelled in a guest; leave out class")]
     RealTime,
-    /// Its tasks change their affinity.
-    #[error("changes of CPUs on the way are not modelled in a guest")]
-    Bind,
+    /// Its tasks change their affinity or their group.
+    #[error("changes of CPUs and groups on the way are not modelled in a guest")]
+    Moves,
     /// Its tasks take locks that belong to a CPU.
     #[error("locks that belong to a CPU are not modelled in a guest")]
     CpuLocks,

@@ -398,21 +398,16 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         tasks.extend(used.map(|cpu| kworker(n as usize, cpu, kworker_ms * 1_000_000)));
     }
     Ok(Workload {
-        spec: String::new(),
-        tasks,
-        spaces: vec![Space::default(); sets.len()],
         channels: channels as usize,
-        mutexes: 0,
-        counters: 0,
-        groups: Vec::new(),
-        measure: Measure {
-            name: "fps",
-            unit: "frames/s",
-            basis: Basis::Frames,
-        },
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(
+            tasks,
+            vec![Space::default(); sets.len()],
+            Measure {
+                name: "fps",
+                unit: "frames/s",
+                basis: Basis::Frames,
+            },
+        )
     })
 }
 

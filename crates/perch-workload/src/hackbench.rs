@@ -192,18 +192,10 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     }
     let parent = common.parent(n as u32);
     tasks.push(task(parent.into(), Some(Dist::Uniform(0, 1_000_000))));
+    let spaces = one_process_each(&mut tasks);
     Ok(Workload {
-        spec: String::new(),
-        spaces: one_process_each(&mut tasks),
-        tasks,
         channels: receivers as usize + 3,
-        mutexes: 0,
-        counters: 0,
-        groups: Vec::new(),
-        measure: Measure::time(),
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(tasks, spaces, Measure::time())
     })
 }
 

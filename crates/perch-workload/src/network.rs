@@ -174,18 +174,10 @@ fn pairs(
     daemon.push(Op::Exit);
     tasks.push(task(daemon, Some(Dist::Uniform(0, 500_000))));
     tasks.push(task(shell, Some(Dist::Uniform(1_000_000, 2_000_000))));
+    let spaces = one_process_each(&mut tasks);
     Ok(Workload {
-        spec: String::new(),
-        spaces: one_process_each(&mut tasks),
-        tasks,
         channels: 2 * n as usize + 3,
-        mutexes: 0,
-        counters: 0,
-        groups: Vec::new(),
-        measure: measure(n),
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(tasks, spaces, measure(n))
     })
 }
 

@@ -193,6 +193,11 @@ pub enum Op {
         /// Number of the new set of CPUs in [`crate::Workload::masks`].
         mask: u32,
     },
+    /// The task moves to another task group, and competes for its CPU there.
+    Join {
+        /// Number of the group in [`crate::Workload::groups`]; `None` for the root group.
+        group: Option<u32>,
+    },
     /// The task lets others on its CPU run first, as `sched_yield(2)` of the era's kernel does.
     Yield,
     /// The task forks the task of this number.

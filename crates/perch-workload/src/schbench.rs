@@ -178,26 +178,18 @@ impl Threads {
         main.extend(self.sleep(Dist::Const(LOOK_NS)));
         main.push(Op::Jump(again));
         tasks.push(task(main, Some(Dist::Uniform(0, 1_000_000))));
-        Workload {
-            spec: String::new(),
+        Workload::of(
             tasks,
-            spaces: vec![Space {
+            vec![Space {
                 shared_kib: self.shared_kib,
                 ..Space::default()
             }],
-            channels: 0,
-            mutexes: 0,
-            counters: 0,
-            groups: Vec::new(),
-            measure: Measure {
+            Measure {
                 name: "wake_p50.0",
                 unit: "us",
                 basis: Basis::Requests,
             },
-            guests: Vec::new(),
-            network: None,
-            masks: Vec::new(),
-        }
+        )
     }
 }
 

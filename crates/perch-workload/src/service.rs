@@ -60,17 +60,9 @@ impl Service<'_, '_> {
         let clients = clients.into_iter();
         tasks.extend(clients.map(|program| task(program, Site::Outside, begin)));
         Ok(Workload {
-            spec: String::new(),
-            tasks,
-            spaces,
             channels: channels as usize,
-            mutexes: 0,
-            counters: 0,
-            measure,
-            guests: Vec::new(),
-            groups: Vec::new(),
             network: Some(network),
-            masks: Vec::new(),
+            ..Workload::of(tasks, spaces, measure)
         })
     }
 }

@@ -68,18 +68,14 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             });
         }
     }
+    let spaces = one_process_each(&mut tasks);
     Ok(Workload {
-        spec: String::new(),
-        spaces: one_process_each(&mut tasks),
-        tasks,
         channels: 2 * pairs as usize,
-        mutexes: 0,
-        counters: 0,
-        groups: Vec::new(),
-        measure: Measure::rate("round trips", "ops/s", 1.0, 1.0),
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(
+            tasks,
+            spaces,
+            Measure::rate("round trips", "ops/s", 1.0, 1.0),
+        )
     })
 }
 
@@ -156,17 +152,10 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     };
     let task = alone(program, &allowed, nice, run + sleep);
     let mut tasks = vec![task; tasks as usize];
-    Ok(Workload {
-        spec: String::new(),
-        spaces: one_process_each(&mut tasks),
+    let spaces = one_process_each(&mut tasks);
+    Ok(Workload::of(
         tasks,
-        channels: 0,
-        mutexes: 0,
-        counters: 0,
-        groups: Vec::new(),
-        measure: Measure::rate("bursts", "bursts/s", 1.0, 1.0),
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
-    })
+        spaces,
+        Measure::rate("bursts", "bursts/s", 1.0, 1.0),
+    ))
 }

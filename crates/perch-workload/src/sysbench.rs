@@ -113,16 +113,12 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         });
     }
     Ok(Workload {
-        spec: String::new(),
-        tasks,
-        spaces: vec![Space::default(); 2],
-        channels: 0,
         mutexes: locks as usize + 1,
         counters: 1,
-        groups: Vec::new(),
-        measure: Measure::rate("events", "events/5s", 5.0, 1.0),
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(
+            tasks,
+            vec![Space::default(); 2],
+            Measure::rate("events", "events/5s", 5.0, 1.0),
+        )
     })
 }

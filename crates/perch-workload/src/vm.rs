@@ -158,8 +158,9 @@ fn fits(workload: &Workload) -> Result<(), SpecError> {
         if task.class != Class::Fair {
             return refuse(GuestMisfit::RealTime);
         }
-        if task.program.iter().any(|op| matches!(op, Op::Bind { .. })) {
-            return refuse(GuestMisfit::Bind);
+        let moves = |op: &Op| matches!(op, Op::Bind { .. } | Op::Join { .. });
+        if task.program.iter().any(moves) {
+            return refuse(GuestMisfit::Moves);
         }
         let by_cpu = |op: &Op| matches!(op, Op::LockCpu | Op::UnlockCpu | Op::Spin(_));
         if task.program.iter().any(by_cpu) {

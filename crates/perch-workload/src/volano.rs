@@ -112,16 +112,11 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         ]);
     }
     Ok(Workload {
-        spec: String::new(),
-        tasks,
-        spaces: vec![Space::default(); 2],
         channels: 4 * people as usize,
-        mutexes: 0,
-        counters: 0,
-        measure: Measure::rate("messages", "messages/s", 1.0, 1.0),
-        guests: Vec::new(),
-        groups: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(
+            tasks,
+            vec![Space::default(); 2],
+            Measure::rate("messages", "messages/s", 1.0, 1.0),
+        )
     })
 }

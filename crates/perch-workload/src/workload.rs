@@ -32,12 +32,32 @@ pub struct Workload {
     pub network: Option<Network>,
     /// Sets of CPUs that tasks bind themselves to on the way, see [`crate::Op::Bind`].
     pub masks: Vec<Arc<CpuMask>>,
+    /// What the workload's source asks for and perch does not simulate, one sentence for each kind.
+    pub notes: Vec<String>,
 }
 
 /// The most tasks that a workload may have: the numbers that name tasks have room for no more.
 pub const MAX_TASKS: u64 = 1 << 24;
 
 impl Workload {
+    /// A workload of tasks that share nothing but address spaces.
+    pub(crate) fn of(tasks: Vec<TaskSpec>, spaces: Vec<Space>, measure: Measure) -> Workload {
+        Workload {
+            spec: String::new(),
+            tasks,
+            spaces,
+            channels: 0,
+            mutexes: 0,
+            counters: 0,
+            groups: Vec::new(),
+            measure,
+            guests: Vec::new(),
+            network: None,
+            masks: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Refuses a workload that asks for what the era's kernel does not have: uclamp came with
     /// Linux 5.3.
     ///

@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Plan};
+use perch_machine::Machine;
 use perch_policy::{Era, Topology};
 use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
 use perch_sim::{RootDomain, Scenario, Watch};
+use perch_workload::{Budget, Workload};
 
 use crate::arguments::{Common, Effort, at_least_one, duration_ns, origin};
 use crate::fresh::Fresh;
@@ -106,6 +108,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         jobs: common.jobs(),
         budget: common.budget,
     };
+    say_notes(&spec.workload, &spec.machine, spec.budget)?;
     let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
     let others = names.get(1..).unwrap_or_default();
     let begin = spec.plan.repetitions();
@@ -149,6 +152,14 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     emit_as(common.format, &text)?;
     gates.judge(&result.workload, &result.changes())
+}
+
+/// Says what the workload's source asks for and perch does not simulate.
+pub fn say_notes(workload: &str, machine: &Machine, budget: Budget) -> Result<(), Failure> {
+    let built = Workload::parse_within(workload, machine, budget);
+    let built = built.map_err(|error| Failure::input(error.to_string()))?;
+    built.notes.iter().for_each(say);
+    Ok(())
 }
 
 /// Writes each arm's first repetition as a recording.

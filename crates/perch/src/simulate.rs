@@ -11,6 +11,7 @@ use perch_sweep::{Limits, Simulation, Store, Stored};
 use perch_workload::Budget;
 
 use crate::arguments::AllowScx;
+use crate::compare::say_notes;
 use crate::output::{Failure, emit, say};
 
 /// The arguments of `perch simulate`.
@@ -61,5 +62,5 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trust = Trust::of(&machine, &workload);
     let lines = trust_lines(&trust, &machine.name);
     lines.into_iter().for_each(say);
-    Ok(())
+    say_notes(&workload, &machine, arguments.budget)
 }

@@ -15,7 +15,7 @@ use super::task::Task;
 use crate::core::Life;
 use crate::era::EraRules;
 use crate::hardware::{Access, Field, Symbol};
-use crate::id::{IdVec, MaskId, TaskId};
+use crate::id::{IdVec, MaskId, TaskGroupId, TaskId};
 use crate::setup::Setup;
 
 /// The run queues of all CPUs, and the tasks in them.
@@ -212,6 +212,13 @@ impl RunQueues {
     /// Makes `cpu` the CPU of `task`, which is on no queue.
     pub(crate) fn assign(&mut self, task: TaskId, cpu: usize) {
         self.tasks[task].cpu = cpu;
+    }
+
+    /// Puts `task`, which is on no queue, into a task group.
+    pub(crate) fn join(&mut self, task: TaskId, group: Option<TaskGroupId>) {
+        let t = &mut self.tasks[task];
+        t.group = group;
+        t.state.set_group(self.fair.joins(group));
     }
 
     /// Sets the affinity of `task`.

@@ -7,7 +7,7 @@ use perch_policy::Mode;
 use super::{Life, Sched, kind};
 use crate::class::Effect;
 use crate::class::table::Yield;
-use crate::id::TaskId;
+use crate::id::{TaskGroupId, TaskId};
 use crate::observe::Observed;
 
 impl Sched<'_> {
@@ -81,6 +81,15 @@ impl Sched<'_> {
         if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
+    }
+
+    /// Moves a task that waits on `cpu` to another group's queue there.
+    pub(super) fn regroup(&mut self, cpu: usize, task: TaskId, group: Option<TaskGroupId>) {
+        self.rq.detach_waiting(task, cpu);
+        self.count_wish(cpu, task, -1);
+        self.publish(cpu);
+        self.rq.join(task, group);
+        self.enqueue(cpu, task, true);
     }
 
     /// Makes the running task yield.

@@ -9,7 +9,7 @@ use perch_policy::Wake;
 use super::{Life, Programs, Sched, Waker};
 use crate::balance::Vacated;
 use crate::class::table::Yield;
-use crate::id::{MaskId, TaskId};
+use crate::id::{MaskId, TaskGroupId, TaskId};
 use crate::observe::Observed;
 
 /// Switches the CPUs from which the balancer takes their running task.
@@ -61,6 +61,21 @@ impl Sched<'_> {
         self.rq.tell_bound(task);
         self.apply();
         to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
+    }
+
+    /// The running task moves to another task group, `None` for the root group, and competes for
+    /// `cpu` there (`sched_move_task`).
+    pub fn join(
+        &mut self,
+        programs: &mut dyn Programs,
+        cpu: usize,
+        task: TaskId,
+        group: Option<u32>,
+    ) {
+        self.leave_caches(cpu, task);
+        self.put(cpu);
+        self.regroup(cpu, task, group.map(TaskGroupId));
+        self.schedule(programs, cpu);
     }
 
     /// Ends the running task of `cpu`.

@@ -42,6 +42,8 @@ pub enum Stop {
     Execs,
     /// The task may use other CPUs from now on: those of this mask.
     Binds(u32),
+    /// The task moves to this task group; `None` for the root group.
+    Joins(Option<u32>),
     /// The task ends.
     Exits,
     /// The task is a vCPU.
@@ -383,6 +385,10 @@ impl Interpreter {
             Op::Bind { mask } => {
                 t.done();
                 return Next::Stop(Stop::Binds(mask));
+            }
+            Op::Join { group } => {
+                t.done();
+                return Next::Stop(Stop::Joins(group));
             }
             Op::Exit => return Next::Stop(Stop::Exits),
             op => return self.conditions.operate(system, cpu, t, op).into(),

@@ -80,6 +80,7 @@ impl Programs for World {
                     self.guests.place(task) == Place::Host && sched.exec(self, cpu, task)
                 }
                 Stop::Binds(mask) => self.bind(sched, cpu, task, MaskId(mask)),
+                Stop::Joins(group) => return sched.join(self, cpu, task, group),
                 Stop::Exits => return self.leave(sched, cpu, task, Life::Dead),
                 Stop::Carries => return self.run_vcpu(sched, cpu, task),
                 Stop::Vhost(guest) => self.vhost(sched, cpu, task, guest),

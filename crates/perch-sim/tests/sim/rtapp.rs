@@ -5,7 +5,7 @@ use std::path::Path;
 
 use perch_policy::Era;
 use perch_sim::workload::rtapp::export;
-use perch_sim::workload::{Class, Workload};
+use perch_sim::workload::{Class, Op, Workload};
 use perch_sim::{Metrics, Outcome};
 
 use crate::common::{self, machine, scenario};
@@ -124,6 +124,87 @@ fn load_that_ends_is_judged_by_its_time() {
 }
 
 #[test]
+fn forked_threads_begin_as_their_forker_is() {
+    let file = "{\"tasks\": {\n\
+        \"a\": {\"loop\": 2, \"phases\": {\"p\": {\"loop\": 3, \"cpus\": [2], \"fork\": \"b\", \"sleep\": 1000}, \"q\": {\"cpus\": [1], \"run\": 10}}},\n\
+        \"b\": {\"instance\": 0, \"loop\": 1, \"run\": 500, \"fork\": \"c\"},\n\
+        \"c\": {\"loop\": 1, \"cpus\": [3], \"run\": 200}}}";
+    let made = workload("forks", file);
+    // a, c, six of b, and a c of each of them.
+    assert_eq!(made.tasks.len(), 2 + 6 + 6);
+    let cpus = |task: usize| made.tasks[task].allowed.iter().collect::<Vec<_>>();
+    assert_eq!((cpus(2), cpus(8)), (vec![2], vec![3]));
+    assert!(made.tasks[2..].iter().all(|task| task.start.is_none()));
+    let outcome = run("forks", file, "");
+    assert_eq!(outcome.metrics.counted, 2 + 1 + 6 + 6);
+    assert!(
+        (0.006..0.008).contains(&outcome.scores[0].value),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn phases_move_between_groups() {
+    let file = "{\"tasks\": {\"a\": {\"instance\": 2, \"cpus\": [0], \"phases\": {\n\
+        \"p\": {\"run\": 2000, \"taskgroup\": \"/x/y\"}, \"q\": {\"run\": 1000, \"sleep\": 500},\n\
+        \"r\": {\"run\": 2000, \"taskgroup\": \"/\"}}},\n\
+        \"b\": {\"cpus\": [0], \"run\": 3000, \"sleep\": 1000}}}";
+    let machine = machine("kunpeng920");
+    for era in [Era::V3_4, Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2] {
+        let workload = Workload::parse(&spec("phase_groups", file, ""), &machine);
+        let run = scenario(&machine, era, workload.expect("a workload"), [0, 400]);
+        let outcome = common::checked(&run, 99_979, |_| {});
+        // A round of the two is 5 ms of work and one of the third 3 ms, on a CPU that is never idle.
+        assert_eq!(outcome.busy_ns, 400_000_000, "{era}");
+        assert!((80..=115).contains(&outcome.counted), "{era}: {outcome:?}");
+    }
+    // A group that no phase leaves is the task's.
+    let file = file.replace("\"taskgroup\": \"/\"", "\"taskgroup\": \"/x/y\"");
+    let settled = workload("one_group", &file);
+    let joins = |op: &Op| matches!(op, Op::Join { .. });
+    assert!(!settled.tasks[0].program.iter().any(joins));
+}
+
+#[test]
+fn semaphore_remembers_its_posts() {
+    let file = "{\"tasks\": {\"a\": {\"loop\": 1, \"phases\": {\"p\": {\"loop\": 5, \"sem_post\": \"s\", \"run\": 100}}},\n\
+        \"b\": {\"loop\": 5, \"sleep\": 1000, \"sem_wait\": \"s\"}}}";
+    let outcome = run("semaphore", file, "");
+    assert!(
+        (0.005..0.006).contains(&outcome.scores[0].value),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn what_is_taken_for_something_else_is_noted() {
+    // rt-app's own example of it.
+    let file = "{\"tasks\": {\n\
+        \"a\": {\"run\": 20000, \"policy\": \"SCHED_OTHER\", \"priority\": -19, \"dl-runtime\": 100000},\n\
+        \"b\": {\"instance\": 2, \"run\": 20000, \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 200000}}}";
+    let made = workload("notes", file);
+    assert_eq!(
+        (made.tasks[0].class, made.tasks[1].class),
+        (Class::Fair, Class::Fifo(99))
+    );
+    let [deadlines, slices] = &made.notes[..] else {
+        panic!("{:?}", made.notes);
+    };
+    assert!(
+        deadlines.contains("SCHED_FIFO 99") && deadlines.ends_with(": 2"),
+        "{deadlines}"
+    );
+    assert!(slices.ends_with(": 1"), "{slices}");
+}
+
+#[test]
+fn phase_loop_that_nothing_ends_goes_on() {
+    // rt-app compares the loop with the number of rounds after each round, so 0 is never reached.
+    let file = "{\"tasks\": {\"a\": {\"loop\": 0, \"run\": 1000, \"sleep\": 1000}}}";
+    assert!(run("loop0", file, "").metrics.counted > 400);
+}
+
+#[test]
 fn work_is_calibrated_on_the_cpu_that_the_file_says() {
     let file = |calibration: &str| {
         format!(
@@ -165,17 +246,24 @@ const REFUSED_IN_A_TASK: &[(&str, u64, &str)] = &[
         4,
         "\"resume\": it has locked",
     ),
-    ("\"fork\": \"a\"", 4, "rt-app 1.0 has no such event"),
-    ("\"memrun\": {}", 4, "rt-app 1.0 has no such event"),
+    ("\"fork\": \"b\"", 4, "one of the file's tasks"),
+    ("\"fork\": \"a\"", 2, "a loop without an end"),
+    ("\"loop\": 3, \"fork\": \"a\"", 4, "1024 times"),
+    ("\"memrun\": {}", 4, "size and stride is not simulated"),
     ("\"mem\": -1", 4, "from 0 to"),
     ("\"barrier\": 3", 4, "expected a text"),
     ("\"jump\": 5", 4, "no such key"),
     (
-        "\"policy\": \"SCHED_DEADLINE\"",
+        "\"policy\": \"SCHED_BATCH\"",
         4,
-        "SCHED_DEADLINE is not simulated",
+        "SCHED_BATCH is not simulated",
     ),
-    ("\"dl-runtime\": 5", 4, "deadline class"),
+    (
+        "\"policy\": \"SCHED_DEADLINE\", \"taskgroup\": \"/a\"",
+        2,
+        "in a taskgroup",
+    ),
+    ("\"sleep\": 1.5", 4, "a whole number from"),
     ("\"cpus\": [99]", 4, "expected CPUs from 0 to 5"),
     (
         "\"nodes_membind\": [1]",
@@ -222,7 +310,7 @@ const REFUSED_FILES: &[(&str, u64, &str)] = &[
         "expected /dev/null",
     ),
     (
-        "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"priority\": 1, \"run\": 1}}}}}",
+        "{\"tasks\": {\"a\": {\"phases\": {\"p\": {\"run\": 1},\n\"q\": {\"priority\": 1, \"run\": 1}}}}}",
         2,
         "from phase to phase",
     ),
@@ -230,6 +318,16 @@ const REFUSED_FILES: &[(&str, u64, &str)] = &[
         "{\"tasks\": {\"a\": {\"policy\": \"SCHED_RR\", \"phases\": {\n\"p\": {\"cpus\": [1], \"run\": 1}}}}}",
         2,
         "real-time task's CPUs",
+    ),
+    (
+        "{\"tasks\": {\"a\": {\"loop\": 1, \"fork\": \"b\"},\n\"b\": {\"delay\": 5, \"run\": 1}}}",
+        2,
+        "before the fork",
+    ),
+    (
+        "{\"tasks\": {\"a\": {\"loop\": 1, \"fork\": \"b\"},\n\"b\": {\"run\": 1, \"barrier\": \"x\"}}}",
+        2,
+        "does not count forked tasks",
     ),
     ("{\"tasks\": {\"a\": {\"run\": 0}}}", 1, "takes no time"),
     (

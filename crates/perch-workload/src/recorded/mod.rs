@@ -114,16 +114,11 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         });
     }
     Ok(Workload {
-        spec: String::new(),
-        tasks,
-        spaces: vec![Space::default(); processes.len()],
         channels: pairs.len(),
-        mutexes: 0,
-        counters: 0,
-        groups: Vec::new(),
-        measure: Measure::time(),
-        guests: Vec::new(),
-        network: None,
-        masks: Vec::new(),
+        ..Workload::of(
+            tasks,
+            vec![Space::default(); processes.len()],
+            Measure::time(),
+        )
     })
 }

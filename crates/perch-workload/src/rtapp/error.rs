@@ -86,15 +86,31 @@ pub enum KeyError {
     /// There is no such key in a task or a phase.
     #[error("rt-app has no such key here")]
     UnknownHere,
-    /// Only later versions of rt-app have the event.
-    #[error("rt-app 1.0 has no such event, and it is not simulated")]
-    LaterEvent,
+    /// The event works on memory of a given size.
+    #[error("the time of memory accesses by size and stride is not simulated: expected run")]
+    MemRun,
+    /// `fork` names no task of the file.
+    #[error("expected the name of one of the file's tasks")]
+    NoSuchTask,
+    /// A task is forked more often than rt-app does.
+    #[error("rt-app forks a task 1024 times at most: expected fewer loops")]
+    TooManyForks,
+    /// A loop without an end forks.
+    #[error(
+        "it forks in a loop without an end, and rt-app stops after 1024 times: expected a loop above 0"
+    )]
+    ForksForEver,
+    /// A forked task has a delay.
+    #[error(
+        "a forked task's delay counts from rt-app's own start and is not simulated: expected a sleep before the fork"
+    )]
+    DelayedFork,
+    /// A forked task comes to a barrier.
+    #[error("rt-app does not count forked tasks at a barrier: expected none in them")]
+    ForkedBarrier,
     /// rt-app 1.0 would ignore the key.
     #[error("rt-app 1.0 ignores this, and would do something else")]
     PassedOver,
-    /// The key belongs to the deadline class.
-    #[error("the deadline class is not simulated")]
-    Deadline,
     /// `calibration` names a CPU that the machine does not have.
     #[error("expected CPU0 to CPU{last}, or nanoseconds")]
     CalibrationCpu {
@@ -129,7 +145,7 @@ pub enum KeyError {
     #[error("its util_min is beyond its util_max")]
     Clamps,
     /// A real-time task is in a group.
-    #[error("a real-time task in a taskgroup: rt-app has only SCHED_OTHER there")]
+    #[error("a real-time or deadline task in a taskgroup: rt-app has only SCHED_OTHER there")]
     RealTimeInGroup,
     /// A task has events beside its phases.
     #[error("an event beside \"phases\": expected it in one of them")]
@@ -171,7 +187,9 @@ pub enum KeyError {
         node: u32,
     },
     /// There is no such policy, or it is not simulated.
-    #[error("policy {policy} is not simulated: expected SCHED_OTHER, SCHED_FIFO or SCHED_RR")]
+    #[error(
+        "policy {policy} is not simulated: expected SCHED_OTHER, SCHED_FIFO, SCHED_RR or SCHED_DEADLINE"
+    )]
     Policy {
         /// The policy.
         policy: String,
@@ -180,7 +198,9 @@ pub enum KeyError {
     #[error("changing a real-time task's CPUs from phase to phase is not simulated")]
     RealTimeBinds,
     /// A phase changes what the simulator keeps for the whole task.
-    #[error("changing this from phase to phase is not simulated: expected it in the task")]
+    #[error(
+        "changing this from phase to phase is not simulated: expected it in the task or alike in all phases"
+    )]
     ChangesByPhase,
     /// A loop would go on for ever at one moment.
     #[error("a loop that takes no time: expected a run, runtime, sleep, timer or wait in it")]

@@ -12,11 +12,15 @@ use perch_engine::Dist;
 
 use super::error::{KeyError, RtAppError};
 use super::json::{Member, Value};
+use super::task::{Made, instances};
 use super::value::{Global, members, number, text, wrong};
 use crate::Op;
 
 /// The longest time of an event, microseconds: an hour.
 pub const LONGEST_US: i64 = 3_600_000_000;
+
+/// The most times that rt-app forks a task; the next one ends it with an error.
+const MOST_FORKS: usize = 1024;
 
 /// Events of rt-app 1.0, and events that only later versions know.
 const EVENTS: [&str; 16] = [
@@ -24,14 +28,6 @@ const EVENTS: [&str; 16] = [
     "suspend", "resume", "mem", "iorun", "yield", "barrier",
 ];
 pub const LATER: [&str; 4] = ["fork", "memrun", "sem_post", "sem_wait"];
-/// Keys of the deadline class.
-const DEADLINE: [&str; 5] = [
-    "dl-runtime",
-    "dl-period",
-    "dl-deadline",
-    "period",
-    "deadline",
-];
 
 /// The event that a key means. rt-app takes a key for an event if the key begins with the event's
 /// name, so that keys can be made unique. Of two names the longer one counts.
@@ -50,6 +46,18 @@ pub struct Shared {
     users: BTreeMap<String, u32>,
     /// Timers by name; a timer that only one thread uses has the thread's number before its name.
     timers: BTreeMap<(Option<usize>, String), u32>,
+    semaphores: BTreeMap<String, u32>,
+}
+
+/// The threads that threads fork.
+#[derive(Default)]
+pub struct Forks<'a> {
+    /// The file's tasks.
+    pub tasks: &'a [Member],
+    /// Number of threads that rt-app starts: the number of the first forked one.
+    pub started: usize,
+    /// The task of each forked thread, and the forker's state, which its child begins with.
+    pub forked: Vec<(&'a Member, Made)>,
 }
 
 fn number_of<K: Ord>(names: &mut BTreeMap<K, u32>, name: K) -> u32 {
@@ -65,9 +73,8 @@ impl Shared {
     /// A task that is not an object, and the like.
     pub fn count_users(&mut self, tasks: &[Member]) -> Result<(), RtAppError> {
         for task in tasks {
+            let instances = instances(task)? as u32;
             let task_members = members(task)?;
-            let instances = task_members.iter().find(|m| m.key == "instance");
-            let instances = instances.map_or(Ok(1), |m| number(m, 0, 1 << 20))? as u32;
             let mut events: Vec<&Member> = task_members.iter().collect();
             for phases in task_members.iter().filter(|m| m.key == "phases") {
                 for phase in members(phases)? {
@@ -84,6 +91,11 @@ impl Shared {
         Ok(())
     }
 
+    /// Number of channels: each semaphore is one.
+    pub fn channels(&self) -> usize {
+        self.semaphores.len()
+    }
+
     /// Number of mutexes.
     pub fn mutexes(&self) -> usize {
         self.mutexes.len()
@@ -91,17 +103,20 @@ impl Shared {
 }
 
 /// A thread's program in the making.
-pub struct Events<'a> {
+pub struct Events<'m, 'a> {
     pub global: &'a Global,
-    pub shared: &'a mut Shared,
+    pub shared: &'m mut Shared,
+    pub forks: &'m mut Forks<'a>,
     /// Number of the thread, and the name of its task.
     pub thread: usize,
     pub task: &'a str,
     /// Mutexes that the thread holds at this point, each with the key that locked it.
     pub held: BTreeMap<u32, String>,
+    /// The CPUs and the group of the thread at this point.
+    pub now: Made,
 }
 
-impl Events<'_> {
+impl Events<'_, '_> {
     /// Appends the operations of events. Returns whether the events take time.
     pub fn append(&mut self, events: &[&Member], ops: &mut Vec<Op>) -> Result<bool, RtAppError> {
         let mut takes_time = false;
@@ -115,15 +130,53 @@ impl Events<'_> {
                     false
                 }
                 Some("barrier") => self.barrier(member, ops)?,
-                Some(event) if !LATER.contains(&event) => self.meet(event, member, ops)?,
-                Some(_) => return wrong(member, KeyError::LaterEvent),
-                None if DEADLINE.contains(&member.key.as_str()) => {
-                    return wrong(member, KeyError::Deadline);
-                }
+                Some("fork") => self.fork(member, ops)?,
+                Some(event @ ("sem_post" | "sem_wait")) => self.semaphore(event, member, ops)?,
+                Some("memrun") => return wrong(member, KeyError::MemRun),
+                Some(event) => self.meet(event, member, ops)?,
                 None => return wrong(member, KeyError::UnknownHere),
             };
         }
         Ok(takes_time)
+    }
+
+    /// Appends the fork of another thread, which takes no time.
+    fn fork(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<bool, RtAppError> {
+        let of = text(member)?;
+        let Some(task) = self.forks.tasks.iter().find(|task| task.key == of) else {
+            return wrong(member, KeyError::NoSuchTask);
+        };
+        let forked = &mut self.forks.forked;
+        if forked.iter().filter(|(known, _)| known.key == of).count() >= MOST_FORKS {
+            return wrong(member, KeyError::TooManyForks);
+        }
+        ops.push(Op::Fork((self.forks.started + forked.len()) as u32));
+        let now = Made {
+            delay_ns: None,
+            ..self.now.clone()
+        };
+        forked.push((task, now));
+        Ok(false)
+    }
+
+    /// Appends an operation on a semaphore. Returns whether the thread may wait there.
+    fn semaphore(
+        &mut self,
+        event: &str,
+        member: &Member,
+        ops: &mut Vec<Op>,
+    ) -> Result<bool, RtAppError> {
+        let channel = number_of(&mut self.shared.semaphores, name(member, "")?);
+        let waits = event == "sem_wait";
+        ops.push(match waits {
+            true => Op::Receive { channel },
+            false => Op::Send {
+                channel,
+                lines: self.global.costs.wake.lines,
+                sync: false,
+            },
+        });
+        Ok(waits)
     }
 
     /// Appends an event that takes a time of its own. Returns that time, nanoseconds.
@@ -268,6 +321,9 @@ impl Events<'_> {
     /// reaches. The last thread to come lets the others go, and does not wait until they have left.
     /// Returns whether a thread may have to wait there.
     fn barrier(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<bool, RtAppError> {
+        if self.now.delay_ns.is_none() {
+            return wrong(member, KeyError::ForkedBarrier);
+        }
         let users = self.shared.users.get(text(member)?).copied().unwrap_or(1);
         let of = name(member, "barrier ")?;
         let first = number_of(&mut self.shared.mutexes, of.clone());

@@ -15,8 +15,10 @@ pub enum Value {
     /// The members of an object, in the order of the file.
     Object(Vec<Member>),
     Array(Vec<Value>),
-    /// A number, which has to be whole.
+    /// A whole number.
     Number(i64),
+    /// Any other number, which rt-app takes for none of its own keys.
+    Real(f64),
     Text(String),
     Bool(bool),
     Null,
@@ -132,19 +134,20 @@ impl Parser<'_> {
                     }
                 }
             }
-            Some('"') => Ok(Value::Text(self.text()?)),
+            Some('"' | '\'') => Ok(Value::Text(self.text()?)),
             Some('-' | '0'..='9') => {
                 let end = self.rest.find(
                     |c: char| !matches!(c, '-' | '+' | '.' | 'a'..='z' | 'A'..='Z' | '0'..='9'),
                 );
                 let end = end.unwrap_or(self.rest.len());
-                match self.rest[..end].parse() {
-                    Ok(number) => {
-                        self.skip(end);
-                        Ok(Value::Number(number))
-                    }
-                    Err(_) => self.wrong("a whole number"),
-                }
+                let digits = &self.rest[..end];
+                let value = match (digits.parse(), digits.parse()) {
+                    (Ok(number), _) => Value::Number(number),
+                    (_, Ok(real)) if f64::is_finite(real) => Value::Real(real),
+                    _ => return self.wrong("a number"),
+                };
+                self.skip(end);
+                Ok(value)
             }
             _ => {
                 for (word, value) in [
@@ -174,7 +177,7 @@ impl Parser<'_> {
             if self.takes('}') {
                 return Ok(Value::Object(members));
             }
-            if !self.rest.starts_with('"') {
+            if !self.rest.starts_with(['"', '\'']) {
                 return self.wrong("a key in quotes or `}`");
             }
             let line = self.line;
@@ -197,8 +200,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a text in quotes, with the escapes that a name may need and no others.
+    /// Reads a text in quotes of either kind.
     fn text(&mut self) -> Result<String, JsonError> {
+        let quote = self.rest.chars().next();
         self.skip(1);
         let mut text = String::new();
         loop {
@@ -206,24 +210,53 @@ impl Parser<'_> {
                 return self.wrong("a `\"` at the end of a text");
             };
             match next {
-                '"' => {
-                    self.skip(1);
-                    return Ok(text);
-                }
-                '\\' => match self.rest.chars().nth(1) {
-                    Some(escaped @ ('"' | '\\' | '/')) => {
-                        text.push(escaped);
-                        self.skip(2);
-                    }
-                    _ => return self.wrong("one of \\\" \\\\ \\/"),
-                },
+                '\\' => text.push(self.escaped()?),
                 '\n' => return self.wrong("a `\"` in the line in which a text begins"),
                 other => {
-                    text.push(other);
                     self.skip(other.len_utf8());
+                    if Some(other) == quote {
+                        return Ok(text);
+                    }
+                    text.push(other);
                 }
             }
         }
+    }
+
+    /// Reads an escape.
+    fn escaped(&mut self) -> Result<char, JsonError> {
+        let found = match self.rest.chars().nth(1) {
+            Some(same @ ('"' | '\\' | '/')) => same,
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('u') => return self.unicode(),
+            _ => return self.wrong("one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX"),
+        };
+        self.skip(2);
+        Ok(found)
+    }
+
+    /// Reads `\uXXXX`, or two of them that are one character; a half alone is no character.
+    fn unicode(&mut self) -> Result<char, JsonError> {
+        let unit = |text: &str| {
+            let digits = text.strip_prefix("\\u")?.get(..4)?;
+            let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            hex.then(|| u16::from_str_radix(digits, 16).ok())?
+        };
+        let Some(first) = unit(self.rest) else {
+            return self.wrong("four hexadecimal digits after \\u");
+        };
+        let second = self.rest.get(6..).and_then(unit);
+        let units = [first, second.unwrap_or(0)];
+        let found = match char::decode_utf16(units).next() {
+            Some(Ok(found)) => found,
+            _ => char::REPLACEMENT_CHARACTER,
+        };
+        self.skip(6 * found.len_utf16());
+        Ok(found)
     }
 }
 
@@ -246,13 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn escapes_and_reals_are_read_as_json_c_reads_them() {
+        let text = r#"{"\u0041\ud83d\ude00\ud83d\/\n": 'it"s', "frag": 1.5, "b": -1e3, "c": 007}"#;
+        let Ok(Value::Object(members)) = parse(text) else {
+            panic!("{:?}", parse(text));
+        };
+        assert_eq!(members[0].key, "A\u{1f600}\u{fffd}/\n");
+        let values: Vec<&Value> = members.iter().map(|m| &m.value).collect();
+        let text = Value::Text("it\"s".to_string());
+        let (real, thousand) = (Value::Real(1.5), Value::Real(-1000.0));
+        assert_eq!(values, [&text, &real, &thousand, &Value::Number(7)]);
+    }
+
+    #[test]
     fn what_is_no_json_is_named_by_its_line() {
         for (text, line, words) in [
             ("", 1, "a value, the file ends"),
             ("{\n\"run\" 10}", 2, "`:`"),
             ("{\"run\": 10\n\"sleep\": 5}", 2, "`,` or `}`"),
-            ("{\"run\": 1.5}", 1, "a whole number"),
-            ("{\"run\": 99999999999999999999}", 1, "a whole number"),
+            ("{\"run\": 1.5.2}", 1, "a number"),
+            ("{\"\\u12\": 1}", 1, "four hexadecimal digits"),
             ("{} {}", 1, "the end of the file"),
             ("{\n/* ", 2, "an end of this comment"),
             ("{\"a\nb\": 1}", 1, "in which a text begins, there is ``"),

@@ -20,9 +20,8 @@ use perch_file::Kind;
 use crate::keys::Keys;
 use crate::workload::{Workload, one_process_each};
 use crate::{Basis, FutexCall, Measure, Op, Site, SpecError, TaskSpec};
-use error::MOST_THREADS;
 use json::{Member, Value};
-use task::{Tasks, moved};
+use task::{Made, Tasks, moved};
 use value::{Costs, Global, members, number, text, wrong};
 
 pub use error::{ExportError, JsonError, KeyError, NoWord, RtAppError};
@@ -64,6 +63,8 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
                 global.capacity = match &member.value {
                     // Nanoseconds a loop: we take them to be the fastest CPU's.
                     Value::Number(1..) => 1024,
+                    // rt-app calibrates itself on CPU 0.
+                    Value::Number(0) => global.capacity,
                     Value::Text(text) => {
                         let cpu = text
                             .strip_prefix("CPU")
@@ -177,28 +178,21 @@ fn build(
     let Some(member) = only("tasks")? else {
         return Err(RtAppError::NoTasks);
     };
-    let mut made = Tasks::new(keys.machine, &global, allowed);
-    made.shared.count_users(members(member)?)?;
-    let mut tasks: Vec<TaskSpec> = Vec::new();
-    for member in members(member)? {
-        for task in made.task(member)? {
-            if tasks.len() >= MOST_THREADS {
-                return wrong(member, KeyError::TooManyTasks);
-            }
-            tasks.push(TaskSpec {
-                program: task.program,
-                allowed: task.allowed,
-                nice: task.nice,
-                class: task.class,
-                uclamp: task.uclamp,
-                footprint: footprint.into(),
-                space: None,
-                group: task.group,
-                start: Some(Dist::Const(task.delay_ns)),
-                site: Site::Host,
-            });
-        }
-    }
+    let mut made = Tasks::new(keys.machine, &global);
+    let threads = made.all(members(member)?, allowed)?;
+    let task = |thread: Made| TaskSpec {
+        program: thread.program,
+        allowed: thread.allowed,
+        nice: thread.nice,
+        class: thread.class,
+        uclamp: thread.uclamp,
+        footprint: footprint.into(),
+        space: None,
+        group: thread.group,
+        start: thread.delay_ns.map(Dist::Const),
+        site: Site::Host,
+    };
+    let mut tasks: Vec<TaskSpec> = threads.into_iter().map(task).collect();
     if tasks.is_empty() {
         return wrong(member, KeyError::NoTasks);
     }
@@ -215,17 +209,25 @@ fn build(
     // All of them are threads of one process.
     tasks.iter_mut().for_each(|task| task.space = Some(0));
     spaces.truncate(1);
+    let notes = [
+        (
+            "threads of SCHED_DEADLINE, which run as SCHED_FIFO 99, without budgets and deadlines",
+            made.deadlines,
+        ),
+        (
+            "threads with slices of their own (dl-runtime), which get the era's",
+            made.slices,
+        ),
+    ];
+    let notes = notes.into_iter().filter(|(_, count)| *count > 0);
     Ok(Workload {
-        spec: String::new(),
-        tasks,
-        spaces,
-        channels: 0,
+        notes: notes
+            .map(|(what, count)| format!("{what}: {count}"))
+            .collect(),
+        channels: made.shared.channels(),
         mutexes: made.shared.mutexes(),
-        counters: 0,
         groups: made.groups,
-        measure,
-        guests: Vec::new(),
-        network: None,
         masks: made.masks,
+        ..Workload::of(tasks, spaces, measure)
     })
 }

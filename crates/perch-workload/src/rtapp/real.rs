@@ -130,10 +130,11 @@ fn indent(depth: usize, text: &mut String) {
 fn quoted(name: &str, text: &mut String) {
     text.push('"');
     for c in name.chars() {
-        if matches!(c, '"' | '\\') {
-            text.push('\\');
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            c if c.is_control() => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => text.push(c),
         }
-        text.push(c);
     }
     text.push('"');
 }
@@ -179,6 +180,7 @@ pub fn write(value: &Value, depth: usize, text: &mut String) {
             text.push(']');
         }
         Value::Number(number) => text.push_str(&number.to_string()),
+        Value::Real(real) => text.push_str(&format!("{real:?}")),
         Value::Text(words) => quoted(words, text),
         Value::Bool(is) => text.push_str(if *is { "true" } else { "false" }),
         Value::Null => text.push_str("\"\""),

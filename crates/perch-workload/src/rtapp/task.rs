@@ -8,7 +8,7 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use super::error::{KeyError, MOST_LEVELS, MOST_OPS, MOST_THREADS, RtAppError};
-use super::event::{Events, LONGEST_US, Shared};
+use super::event::{Events, Forks, LONGEST_US, Shared};
 use super::json::{Member, Value};
 use super::value::{Global, members, number, text, wrong};
 use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
@@ -44,101 +44,167 @@ pub struct Made {
     pub class: Class,
     pub uclamp: (u32, u32),
     pub group: Option<usize>,
-    pub delay_ns: u64,
+    /// The time at which rt-app starts the thread; `None` if another thread forks it.
+    pub delay_ns: Option<u64>,
 }
 
 /// The maker of tasks, which remembers what the tasks share.
 pub struct Tasks<'a> {
     machine: &'a Machine,
     global: &'a Global,
-    allowed: &'a Arc<CpuMask>,
     pub groups: Vec<GroupSpec>,
     pub shared: Shared,
     /// Sets of CPUs that phases change to.
     pub masks: Vec<Arc<CpuMask>>,
+    /// Threads of the deadline class, and threads that ask for a slice of their own.
+    pub deadlines: usize,
+    pub slices: usize,
+    forks: Forks<'a>,
     threads: usize,
     /// Operations of all threads so far.
     ops: usize,
 }
 
 impl<'a> Tasks<'a> {
-    pub fn new(machine: &'a Machine, global: &'a Global, allowed: &'a Arc<CpuMask>) -> Tasks<'a> {
+    pub fn new(machine: &'a Machine, global: &'a Global) -> Tasks<'a> {
         Tasks {
             machine,
             global,
-            allowed,
             groups: Vec::new(),
             shared: Shared::default(),
             masks: Vec::new(),
+            deadlines: 0,
+            slices: 0,
+            forks: Forks::default(),
             threads: 0,
             ops: 0,
         }
     }
 
-    /// The threads of one of the file's tasks.
-    pub fn task(&mut self, task: &Member) -> Result<Vec<Made>, RtAppError> {
-        let mut made = Made {
+    /// The threads of the file's tasks: first those that rt-app starts, then those that are forked,
+    /// in the order in which operations name them. `allowed` are the CPUs of a task that names
+    /// none.
+    pub fn all(
+        &mut self,
+        tasks: &'a [Member],
+        allowed: &Arc<CpuMask>,
+    ) -> Result<Vec<Made>, RtAppError> {
+        self.shared.count_users(tasks)?;
+        self.forks.tasks = tasks;
+        for task in tasks {
+            self.forks.started += instances(task)? as usize;
+            if self.forks.started > MOST_THREADS {
+                return wrong(task, KeyError::TooManyTasks);
+            }
+        }
+        let begin = Made {
             program: Vec::new().into(),
-            allowed: self.allowed.clone(),
+            allowed: allowed.clone(),
             nice: 0,
             class: Class::Fair,
             uclamp: UNCLAMPED,
             group: None,
-            delay_ns: 0,
+            delay_ns: Some(0),
         };
-        let (mut instances, mut loops, mut phases) = (1, -1, None);
-        let (mut policy, mut priority, mut nodes) = (None, None, None);
+        let mut threads = Vec::new();
+        for task in tasks {
+            for _ in 0..instances(task)? {
+                threads.push(self.thread(task, begin.clone())?);
+            }
+        }
+        let mut next = 0;
+        while let Some((task, forker)) = self.forks.forked.get(next).cloned() {
+            threads.push(self.thread(task, forker)?);
+            next += 1;
+        }
+        Ok(threads)
+    }
+
+    /// A thread of a task. It begins as `made` says.
+    fn thread(&mut self, task: &'a Member, mut made: Made) -> Result<Made, RtAppError> {
+        let (mut loops, mut phases, mut delay) = (-1, None, None);
+        let mut own = BTreeMap::new();
         let mut events = Vec::new();
         for member in members(task)? {
             match member.key.as_str() {
-                "instance" => {
-                    instances = number(member, 0, 1 << 20)?;
-                    if self.threads + instances as usize > MOST_THREADS {
-                        return wrong(member, KeyError::TooManyTasks);
-                    }
-                }
-                "loop" => loops = number(member, -1, i64::from(u32::MAX))?,
-                "delay" => made.delay_ns = number(member, 0, LONGEST_US)? as u64 * 1000,
+                "instance" => {}
+                "loop" => loops = number(member, i64::from(i32::MIN), i64::from(u32::MAX))?,
+                "delay" => delay = Some(member),
                 "phases" => {
                     if phases.replace(member).is_some() {
                         return wrong(member, KeyError::Twice);
                     }
                 }
-                "policy" => policy = Some(member),
-                "priority" => priority = Some(member),
-                "cpus" => made.allowed = self.cpus(member)?,
-                "nodes_membind" => nodes = Some(member),
-                "taskgroup" => made.group = self.group(member)?,
-                "util_min" => made.uclamp.0 = number(member, 0, 1024)? as u32,
-                "util_max" => made.uclamp.1 = number(member, 0, 1024)? as u32,
+                key if PROPERTIES.contains(&key) => {
+                    own.insert(key, member);
+                }
                 _ => events.push(member),
             }
-        }
-        if let Some(member) = nodes {
-            self.nodes(member, &made.allowed)?;
-        }
-        if made.uclamp.0 > made.uclamp.1 {
-            return wrong(task, KeyError::Clamps);
-        }
-        (made.class, made.nice) = self.class(task, policy, priority)?;
-        if let (Some(_), Class::Fifo(_) | Class::Rr(_)) = (made.group, made.class) {
-            return wrong(task, KeyError::RealTimeInGroup);
         }
         if let (Some(_), Some(event)) = (phases, events.first()) {
             return wrong(event, KeyError::BesidePhases);
         }
-        let mut threads = Vec::new();
-        for _ in 0..instances {
-            made.program = self.program(task, &made, loops, phases, &events)?.into();
-            self.threads += 1;
-            // Each thread has its program, so a few lines can ask for more than any memory holds.
-            self.ops += made.program.len();
-            if self.ops > MOST_OPS {
-                return wrong(task, KeyError::TooManyOps);
+        let phases = phases.map_or(Ok(&[][..]), members)?;
+        if let Some(member) = delay {
+            let ns = number(member, 0, LONGEST_US)? as u64 * 1000;
+            match &mut made.delay_ns {
+                Some(delay_ns) => *delay_ns = ns,
+                None => return wrong(member, KeyError::DelayedFork),
             }
-            threads.push(made.clone());
         }
-        Ok(threads)
+        if let Some(member) = own.get("cpus") {
+            made.allowed = self.cpus(member)?;
+        }
+        for member in of_all("taskgroup", &own, &phases[..phases.len().min(1)]) {
+            made.group = self.group(member)?.unwrap_or(made.group);
+        }
+        let clamp = |member: &Member| number(member, 0, 1024).map(|clamp| clamp as u32);
+        if let Some(member) = settled("util_min", &own, phases)? {
+            made.uclamp.0 = clamp(member)?;
+        }
+        if let Some(member) = settled("util_max", &own, phases)? {
+            made.uclamp.1 = clamp(member)?;
+        }
+        if made.uclamp.0 > made.uclamp.1 {
+            return wrong(task, KeyError::Clamps);
+        }
+        let policy = settled("policy", &own, phases)?;
+        let priority = settled("priority", &own, phases)?;
+        let name = policy.map_or(Ok(self.global.policy.as_str()), text)?;
+        (made.class, made.nice) = class(name, policy.unwrap_or(task), priority)?;
+        let mut times = [None; 3];
+        for (time, key) in times.iter_mut().zip(DEADLINE) {
+            let of = settled(key, &own, phases)?;
+            *time = of.map(|of| number(of, 0, LONGEST_US)).transpose()?;
+        }
+        match times {
+            _ if name == DEADLINE_CLASS => self.deadlines += 1,
+            [Some(1..), ..] => self.slices += 1,
+            _ => {}
+        }
+        let changes = self.changes(phases, &made)?;
+        for member in of_all("nodes_membind", &own, phases) {
+            let binds = changes.iter().filter_map(|change| change.mask);
+            let masks = binds.map(|mask| &self.masks[mask as usize]);
+            for allowed in std::iter::once(&made.allowed).chain(masks) {
+                self.nodes(member, allowed)?;
+            }
+        }
+        if let Class::Fifo(_) | Class::Rr(_) = made.class {
+            if made.group.is_some() || changes.iter().any(|change| change.group.is_some()) {
+                return wrong(task, KeyError::RealTimeInGroup);
+            }
+        }
+        made.program = self
+            .program(task, &made, loops, phases, &changes, &events)?
+            .into();
+        self.threads += 1;
+        // Each thread has its program, so a few lines can ask for more than any memory holds.
+        self.ops += made.program.len();
+        if self.ops > MOST_OPS {
+            return wrong(task, KeyError::TooManyOps);
+        }
+        Ok(made)
     }
 
     fn cpus(&self, member: &Member) -> Result<Arc<CpuMask>, RtAppError> {
@@ -191,16 +257,20 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Number of the group of a path. This function makes the group, and the groups above it, if
-    /// they are not there yet.
-    fn group(&mut self, member: &Member) -> Result<Option<usize>, RtAppError> {
+    /// Number of the group of a path, `None` for the root group, or nothing for an empty path. This
+    /// function makes the group, and the groups above it, if they are not there yet.
+    fn group(&mut self, member: &Member) -> Result<Option<Option<usize>>, RtAppError> {
+        let path = text(member)?;
+        if path.is_empty() {
+            return Ok(None);
+        }
         let mut parent = None;
         let mut name = String::new();
-        let parts = || text(member).map(|path| path.split('/').filter(|part| !part.is_empty()));
-        if parts()?.count() > MOST_LEVELS {
+        let parts = || path.split('/').filter(|part| !part.is_empty());
+        if parts().count() > MOST_LEVELS {
             return wrong(member, KeyError::TooDeep);
         }
-        for part in parts()? {
+        for part in parts() {
             name.push('/');
             name.push_str(part);
             let known = self.groups.iter().position(|group| group.name == name);
@@ -213,100 +283,100 @@ impl<'a> Tasks<'a> {
                 self.groups.len() - 1
             }));
         }
-        Ok(parent)
+        Ok(Some(parent))
     }
 
-    fn class(
-        &self,
-        task: &Member,
-        policy: Option<&Member>,
-        priority: Option<&Member>,
-    ) -> Result<(Class, i8), RtAppError> {
-        let name = match policy {
-            Some(member) => text(member)?,
-            None => &self.global.policy,
+    /// What each phase changes when it begins: the CPUs, its own or else the task's, if any phase
+    /// has its own; and the group, if it names one and not all of them name the task's.
+    fn changes(&mut self, phases: &[Member], made: &Made) -> Result<Vec<Change>, RtAppError> {
+        let own = |phase, key: &str| {
+            members(phase).map(|all: &[Member]| all.iter().find(|member| member.key == key))
         };
-        let at = policy.unwrap_or(task);
-        match name {
-            "SCHED_OTHER" => Ok((
-                Class::Fair,
-                priority.map_or(Ok(0), |member| number(member, -20, 19))? as i8,
-            )),
-            "SCHED_FIFO" | "SCHED_RR" => {
-                let priority = priority.map_or(Ok(10), |member| number(member, 1, 99))? as u8;
-                Ok((
-                    if name == "SCHED_FIFO" {
-                        Class::Fifo(priority)
-                    } else {
-                        Class::Rr(priority)
-                    },
-                    0,
-                ))
-            }
-            _ => {
-                let policy = name.to_string();
-                wrong(at, KeyError::Policy { policy })
-            }
-        }
-    }
-
-    /// The CPUs that each phase binds the task to: the phase's own `cpus`, or else the task's.
-    /// There are none if no phase has `cpus`.
-    fn binds(&mut self, phases: Option<&Member>, made: &Made) -> Result<Vec<u32>, RtAppError> {
-        let phases = phases.map_or(Ok(&[][..]), members)?;
-        let mut any = None;
-        let mut masks = Vec::new();
+        let (mut binds, mut joins) = (false, false);
+        let mut changes = Vec::with_capacity(phases.len());
         for phase in phases {
-            let cpus = members(phase)?.iter().find(|member| member.key == "cpus");
-            any = any.or(cpus);
-            masks.push(cpus.map_or(Ok(made.allowed.clone()), |cpus| self.cpus(cpus))?);
-        }
-        match (any, made.class) {
-            (None, _) => return Ok(Vec::new()),
-            (Some(member), Class::Fifo(_) | Class::Rr(_)) => {
-                return wrong(member, KeyError::RealTimeBinds);
+            let mut mask = made.allowed.clone();
+            if let Some(cpus) = own(phase, "cpus")? {
+                if let Class::Fifo(_) | Class::Rr(_) = made.class {
+                    return wrong(cpus, KeyError::RealTimeBinds);
+                }
+                mask = self.cpus(cpus)?;
+                binds = true;
             }
-            _ => {}
+            let mut group = None;
+            if let Some(member) = own(phase, "taskgroup")? {
+                group = self
+                    .group(member)?
+                    .map(|group| group.map(|group| group as u32));
+                joins |= group.is_some_and(|group| group != made.group.map(|group| group as u32));
+            }
+            changes.push((mask, group));
         }
-        let number = |mask: Arc<CpuMask>| {
-            let known = self
-                .masks
-                .iter()
-                .position(|known| known.iter().eq(mask.iter()));
-            known.unwrap_or_else(|| {
-                self.masks.push(mask);
-                self.masks.len() - 1
-            }) as u32
+        let number = |(mask, group): (Arc<CpuMask>, Option<Option<u32>>)| Change {
+            mask: binds.then(|| {
+                let known = |known: &Arc<CpuMask>| known.iter().eq(mask.iter());
+                let known = self.masks.iter().position(known);
+                known.unwrap_or_else(|| {
+                    self.masks.push(mask);
+                    self.masks.len() - 1
+                }) as u32
+            }),
+            group: group.filter(|_| joins),
         };
-        Ok(masks.into_iter().map(number).collect())
+        Ok(changes.into_iter().map(number).collect())
     }
 
     fn program(
         &mut self,
-        task: &Member,
+        task: &'a Member,
         made: &Made,
         loops: i64,
-        phases: Option<&Member>,
-        events: &[&Member],
+        phases: &'a [Member],
+        changes: &[Change],
+        events: &[&'a Member],
     ) -> Result<Vec<Op>, RtAppError> {
-        let binds = self.binds(phases, made)?;
+        // Without phases the loop is that of the only phase, which only a number above 0 ends.
+        let loops = match loops {
+            0 if !phases.is_empty() => return Ok(vec![Op::Exit]),
+            ..=0 => -1,
+            loops => loops,
+        };
         let mut making = Events {
             global: self.global,
             shared: &mut self.shared,
+            forks: &mut self.forks,
             thread: self.threads,
             task: &task.key,
             held: BTreeMap::new(),
+            now: made.clone(),
         };
         let mut round = Round::default();
-        match phases {
-            None => round.takes_time = making.append(events, &mut round.ops)?,
-            Some(phases) => {
-                for (nth, phase) in members(phases)?.iter().enumerate() {
-                    round.phase(phase, binds.get(nth).copied(), &mut making)?;
-                    if round.is_endless {
-                        return Ok(round.ops);
-                    }
+        let mut rounds = 0;
+        // A round that forks is written out each time, as each time it forks another thread.
+        loop {
+            if phases.is_empty() {
+                round.takes_time |= making.append(events, &mut round.ops)?;
+            }
+            for (phase, change) in phases.iter().zip(changes) {
+                if let Some(mask) = change.mask {
+                    making.now.allowed = self.masks[mask as usize].clone();
                 }
+                if let Some(group) = change.group {
+                    making.now.group = group.map(|group| group as usize);
+                }
+                round.phase(phase, *change, &mut making)?;
+                if round.is_endless {
+                    return Ok(round.ops);
+                }
+            }
+            round.ops.push(Op::Count);
+            rounds += 1;
+            let forks = round.ops.iter().any(|op| matches!(op, Op::Fork(_)));
+            if forks && loops == -1 {
+                return wrong(task, KeyError::ForksForEver);
+            }
+            if !forks || rounds == loops {
+                break;
             }
         }
         if let Some(by) = making.held.into_values().next() {
@@ -315,9 +385,94 @@ impl<'a> Tasks<'a> {
         if loops != 1 && !round.takes_time {
             return wrong(task, KeyError::NoTime);
         }
-        round.ops.push(Op::Count);
-        repeated(task, round.ops, loops)
+        repeated(task, round.ops, loops / rounds)
     }
+}
+
+/// Properties of a task or a phase.
+const PROPERTIES: [&str; 12] = [
+    "policy",
+    "priority",
+    "cpus",
+    "nodes_membind",
+    "taskgroup",
+    "util_min",
+    "util_max",
+    DEADLINE[0],
+    DEADLINE[1],
+    DEADLINE[2],
+    // Older names of the last two.
+    "period",
+    "deadline",
+];
+const DEADLINE_CLASS: &str = "SCHED_DEADLINE";
+/// Those of the deadline class, of which the first is also a fair task's slice.
+const DEADLINE: [&str; 3] = ["dl-runtime", "dl-period", "dl-deadline"];
+
+pub fn instances(task: &Member) -> Result<i64, RtAppError> {
+    let instances = members(task)?.iter().find(|m| m.key == "instance");
+    instances.map_or(Ok(1), |member| number(member, 0, 1 << 20))
+}
+
+/// The class and the nice level of a policy's name, which `at` sets.
+fn class(name: &str, at: &Member, priority: Option<&Member>) -> Result<(Class, i8), RtAppError> {
+    let real_time = || priority.map_or(Ok(10), |member| number(member, 1, 99));
+    Ok(match name {
+        "SCHED_OTHER" => {
+            let nice = priority.map_or(Ok(0), |member| number(member, -20, 19))?;
+            (Class::Fair, nice as i8)
+        }
+        "SCHED_FIFO" => (Class::Fifo(real_time()? as u8), 0),
+        "SCHED_RR" => (Class::Rr(real_time()? as u8), 0),
+        // The next best: above all tasks of other classes.
+        DEADLINE_CLASS => (Class::Fifo(99), 0),
+        _ => {
+            let policy = name.to_string();
+            return wrong(at, KeyError::Policy { policy });
+        }
+    })
+}
+
+/// The members that set a property: of a task, and of its phases.
+fn of_all<'m>(
+    key: &str,
+    own: &BTreeMap<&str, &'m Member>,
+    phases: &'m [Member],
+) -> impl Iterator<Item = &'m Member> {
+    let of_phases = phases.iter().flat_map(move |phase| match &phase.value {
+        Value::Object(all) => all.iter().find(|member| member.key == key),
+        _ => None,
+    });
+    own.get(key).copied().into_iter().chain(of_phases)
+}
+
+/// The member that sets a property which the simulator keeps for the whole task: the first phase's
+/// or else the task's. A later phase may only repeat it.
+fn settled<'m>(
+    key: &str,
+    own: &BTreeMap<&str, &'m Member>,
+    phases: &'m [Member],
+) -> Result<Option<&'m Member>, RtAppError> {
+    let mut of = own.get(key).copied();
+    for (nth, phase) in phases.iter().enumerate() {
+        match members(phase)?.iter().find(|member| member.key == key) {
+            Some(member) if nth == 0 => of = Some(member),
+            Some(member) if of.is_none_or(|of| of.value != member.value) => {
+                return wrong(member, KeyError::ChangesByPhase);
+            }
+            _ => {}
+        }
+    }
+    Ok(of)
+}
+
+/// What a phase changes when it begins.
+#[derive(Clone, Copy)]
+struct Change {
+    /// Number of the set of CPUs that the task is bound to.
+    mask: Option<u32>,
+    /// The group that the task moves to.
+    group: Option<Option<u32>>,
 }
 
 /// The operations of a task in one round of its loop.
@@ -331,29 +486,25 @@ struct Round {
 }
 
 impl Round {
-    /// Appends a phase, on the CPUs of the set with the number `bind`.
-    fn phase(
+    /// Appends a phase.
+    fn phase<'a>(
         &mut self,
-        phase: &Member,
-        bind: Option<u32>,
-        making: &mut Events<'_>,
+        phase: &'a Member,
+        change: Change,
+        making: &mut Events<'_, 'a>,
     ) -> Result<(), RtAppError> {
         let mut times = 1;
         let mut events = Vec::new();
         for member in members(phase)? {
             match member.key.as_str() {
-                "loop" => times = number(member, -1, i64::from(u32::MAX))?,
-                "cpus" => {}
-                "nodes_membind" | "policy" | "priority" | "taskgroup" | "util_min" | "util_max" => {
-                    return wrong(member, KeyError::ChangesByPhase);
-                }
+                "loop" => times = number(member, i64::from(i32::MIN), i64::from(u32::MAX))?,
+                key if PROPERTIES.contains(&key) => {}
                 _ => events.push(member),
             }
         }
-        if times == 0 {
-            return Ok(());
-        }
-        self.ops.extend(bind.map(|mask| Op::Bind { mask }));
+        self.ops.extend(change.mask.map(|mask| Op::Bind { mask }));
+        self.ops
+            .extend(change.group.map(|group| Op::Join { group }));
         let to = self.ops.len() as u32;
         let before = making.held.clone();
         let busy = making.append(&events, &mut self.ops)?;
@@ -364,12 +515,22 @@ impl Round {
             return wrong(phase, KeyError::LoopLocks);
         }
         self.takes_time |= busy;
+        let forks = self.ops[to as usize..]
+            .iter()
+            .any(|op| matches!(op, Op::Fork(_)));
         match times {
-            -1 => {
+            ..=0 if forks => return wrong(phase, KeyError::ForksForEver),
+            // rt-app compares the number with that of the rounds only after a round.
+            ..=0 => {
                 self.ops.extend([Op::Count, Op::Jump(to)]);
                 self.is_endless = true;
             }
             1 => {}
+            times if forks => {
+                for _ in 1..times {
+                    making.append(&events, &mut self.ops)?;
+                }
+            }
             times => self.ops.push(Op::Repeat {
                 to,
                 times: times as u64,
@@ -387,6 +548,8 @@ fn repeated(task: &Member, mut round: Vec<Op>, loops: i64) -> Result<Vec<Op>, Rt
             round.push(Op::Jump(0));
             return Ok(round);
         }
+        // What forks is written out already.
+        1 => round,
         loops if nested => {
             let times = loops as usize;
             if times.saturating_mul(round.len()) > MOST_OPS {
@@ -399,7 +562,6 @@ fn repeated(task: &Member, mut round: Vec<Op>, loops: i64) -> Result<Vec<Op>, Rt
             }
             all
         }
-        0 => Vec::new(),
         loops => {
             round.push(Op::Repeat {
                 to: 0,

@@ -7,7 +7,7 @@ use super::entity::Entity;
 use super::group::TaskGroups;
 use super::queue::FairQueue;
 use crate::era::EraRules;
-use crate::id::{EntityId, IdVec, QueueId};
+use crate::id::{EntityId, IdVec, QueueId, TaskGroupId};
 use crate::setup::NewGroup;
 
 /// The fair class's state: its queues, the entities in them, and the task groups.
@@ -49,6 +49,12 @@ impl FairState {
             groups: TaskGroups::new(groups, ids, entities.len(), cpus),
             entities,
         }
+    }
+
+    /// Notes that a task moves to `group`. Returns the group's name to the policy.
+    pub(in crate::class) fn joins(&mut self, group: Option<TaskGroupId>) -> Option<GroupId> {
+        self.groups.moved = true;
+        group.map(|group| self.groups.groups[group].id)
     }
 
     /// Returns the figures of the CPU's fair tasks that the policy sees; `capacity` is the most that

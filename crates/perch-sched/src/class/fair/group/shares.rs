@@ -161,7 +161,8 @@ impl FairState {
                 group.load
             );
         }
-        if self.rules.groups.by_weight {
+        // An average remembers the tasks that have moved elsewhere.
+        if self.rules.groups.by_weight && !groups.moved {
             self.check_windows(tasks)
         } else {
             Ok(())

@@ -59,6 +59,8 @@ pub(crate) struct TaskGroups {
     pub(in crate::class::fair) places: Vec<Place>,
     /// For each CPU, the queues of groups that have or had a task there, children first.
     pub(in crate::class::fair) active: Vec<Vec<QueueId>>,
+    /// True once a task has moved from one group to another.
+    pub(in crate::class::fair) moved: bool,
     /// The changes that the policy has still to be told: whether a group has a runnable task on a
     /// CPU.
     pub(in crate::class::fair) told: Vec<(GroupId, usize, bool)>,
@@ -84,6 +86,7 @@ impl TaskGroups {
             active: vec![Vec::new(); if groups.is_empty() { 0 } else { cpus }],
             groups,
             places: Vec::new(),
+            moved: false,
             told: Vec::new(),
         }
     }
