@@ -50,6 +50,11 @@ impl fmt::Display for Band {
 }
 
 impl Band {
+    /// True if any user can have a task that fits: a command has any name, and a niceness from 0 on.
+    pub(crate) fn is_open(&self) -> bool {
+        self.cgroup.is_none() && self.nice.is_none_or(|nice| nice >= 0)
+    }
+
     /// As the BPF program reads it.
     pub(crate) fn image(&self) -> interface::Band {
         let mut out = interface::Band {

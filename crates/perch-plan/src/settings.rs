@@ -109,6 +109,15 @@ impl Settings {
         said.collect()
     }
 
+    /// The warnings about rules of the band that the tasks of any user may fit.
+    pub fn open_bands(&self) -> Vec<String> {
+        let open = self.bands.iter().filter(|band| band.is_open());
+        let said = open.map(|band| {
+            format!("band {band}: tasks of any user may join; a cgroup, or a nice below 0, keeps them out")
+        });
+        said.collect()
+    }
+
     /// The modes for this machine, and the notes about them: a mechanism whose premise the machine
     /// lacks stays off, whatever the user asked for, and is noted if the user asked for it.
     pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {

@@ -19,7 +19,7 @@ pub(crate) struct Intent<'a> {
     /// CPUs that may come online, those of the machine at least.
     possible: usize,
     pub modes: Modes,
-    /// What the settings ask for and do not get.
+    /// What the settings ask for and do not get, or may not mean.
     pub notes: Vec<String>,
 }
 
@@ -28,6 +28,7 @@ impl<'a> Intent<'a> {
         let topology = site.topology();
         let (modes, mut notes) = settings.modes_for(&topology);
         notes.extend(settings.without_effect(&topology, modes));
+        notes.extend(settings.open_bands());
         let possible = kernel.possible().unwrap_or(0).max(topology.nr_cpus());
         Intent {
             machine: &site.machine,

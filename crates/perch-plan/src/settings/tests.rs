@@ -432,3 +432,19 @@ fn a_mechanism_without_its_premise_stays_off_and_says_so() {
         (Mode::Off, 1)
     );
 }
+
+#[test]
+fn bands_that_any_user_may_join_are_said() {
+    let mut settings = Settings::default();
+    for rule in [
+        "comm=rt*,priority=50",
+        "nice=0,priority=2",
+        "comm=rt*,nice=-5,priority=5",
+        "cgroup=/rt,priority=20",
+    ] {
+        settings.add_band(rule.parse().unwrap()).unwrap();
+    }
+    let said = settings.open_bands();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("band comm=rt*,priority=50: tasks of any user may join"));
+}

@@ -26,7 +26,7 @@ pub struct Load {
     pub modes: Modes,
     /// Each mechanism's mode and the reason for it.
     pub choices: Vec<Chosen>,
-    /// What `perch run` would say of settings that do nothing.
+    /// What `perch run` would say of settings.
     pub notes: Vec<String>,
     /// Bytes of the arena that perch would fill.
     pub memory: Result<u64, SettingsError>,
