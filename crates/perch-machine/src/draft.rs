@@ -31,6 +31,8 @@ pub(crate) struct Draft {
     pub packages: Vec<Group>,
     pub capacities: Vec<(Group, u64)>,
     pub rankings: Vec<(Group, u64)>,
+    /// The bytes of LLCs that may have others than `hardware.llc_bytes`, by one CPU or all of each.
+    pub llc_bytes: Vec<(Group, u64)>,
     pub distance: Option<(Vec<Vec<u32>>, Place)>,
     pub hardware: Hardware,
 }
@@ -80,6 +82,7 @@ impl Draft {
             packages: Vec::new(),
             capacities: Vec::new(),
             rankings: Vec::new(),
+            llc_bytes: Vec::new(),
             distance: None,
             hardware: Hardware::default(),
         }
@@ -105,6 +108,7 @@ impl Draft {
         ];
         let groups = levels.into_iter().flatten();
         let values = self.capacities.iter_mut().chain(&mut self.rankings);
+        let values = values.chain(&mut self.llc_bytes);
         let groups = groups.chain(values.map(|(group, _)| group));
         for cpu in groups.flat_map(|group| &mut group.cpus) {
             if let Ok(place) = numbers.binary_search(cpu) {
@@ -168,14 +172,22 @@ impl Draft {
                 ranking: ranking[cpu].unwrap_or(0),
             })
             .collect();
-        Ok(Machine {
+        let mut machine = Machine {
             name: self.name,
             description: self.description,
             sources: self.sources,
             cpus,
             node_distance,
             hardware: self.hardware,
-        })
+            llc_bytes: Vec::new(),
+        };
+        let mut bytes = vec![machine.hardware.llc_bytes; machine.llcs()];
+        for (group, own) in &self.llc_bytes {
+            // A group of an LLC has no CPU that the check of the LLCs did not see.
+            bytes[machine.cpus[group.cpus[0] as usize].llc as usize] = *own;
+        }
+        machine.set_llc_bytes(bytes);
+        Ok(machine)
     }
 
     /// Refuses more nodes than Linux has numbers for: their distances alone are the number's square.

@@ -103,6 +103,8 @@ pub struct Machine {
     pub node_distance: Vec<Vec<u32>>,
     /// The costs on this machine.
     pub hardware: Hardware,
+    /// The bytes of each LLC, where one has others than `hardware.llc_bytes`; else empty.
+    pub llc_bytes: Vec<u64>,
 }
 
 impl Cpu {
@@ -134,6 +136,21 @@ impl Machine {
             true => Distance::Cpu,
             false => self.cpus[a].distance(&self.cpus[b]),
         }
+    }
+
+    /// Returns the bytes of an LLC.
+    pub fn llc_bytes(&self, llc: u32) -> u64 {
+        let own = self.llc_bytes.get(llc as usize);
+        own.copied().unwrap_or(self.hardware.llc_bytes)
+    }
+
+    /// Sets the bytes of each LLC.
+    pub(crate) fn set_llc_bytes(&mut self, bytes: Vec<u64>) {
+        let usual = self.hardware.llc_bytes;
+        self.llc_bytes = match bytes.iter().all(|own| *own == usual) {
+            true => Vec::new(),
+            false => bytes,
+        };
     }
 
     /// Returns the number of NUMA nodes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines made of another machine: of some of its CPUs, or with smaller last-level caches.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use crate::model::Machine;
@@ -30,6 +30,13 @@ impl<K: Eq + Hash> Dense<K> {
     fn number(&mut self, group: K) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(group).or_insert(next)
+    }
+
+    /// Returns the groups in the order of their numbers.
+    fn groups(self) -> impl Iterator<Item = K> {
+        let by_number: BTreeMap<u32, K> =
+            self.0.into_iter().map(|(group, at)| (at, group)).collect();
+        by_number.into_values()
     }
 }
 
@@ -61,11 +68,13 @@ impl Machine {
             let row = &self.node_distance[from];
             nodes.iter().map(|&to| row[to]).collect()
         };
-        Machine {
+        let mut part = Machine {
             cpus,
             node_distance: nodes.iter().map(distances).collect(),
             ..self.clone()
-        }
+        };
+        part.set_llc_bytes(llc.groups().map(|old| self.llc_bytes(old)).collect());
+        part
     }
 
     /// Returns the machine with each last-level cache split into `parts`, by whole cores in the
@@ -114,7 +123,10 @@ impl Machine {
             cpu.cluster = cpu.cluster.map(|own| cluster.number((own, part)));
         }
         machine.drop_small_clusters();
-        machine.hardware.llc_bytes = (self.hardware.llc_bytes / parts as u64).max(1);
+        let share = |bytes: u64| (bytes / parts as u64).max(1);
+        machine.hardware.llc_bytes = share(self.hardware.llc_bytes);
+        let bytes = llc.groups().map(|(old, _)| share(self.llc_bytes(old)));
+        machine.set_llc_bytes(bytes.collect());
         if parts > 1 {
             machine
                 .sources

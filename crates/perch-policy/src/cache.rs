@@ -133,7 +133,7 @@ pub(crate) fn new_loads(topology: &Topology) -> Box<[LlcLoad]> {
         LlcLoad {
             capacity: span.iter().map(|cpu| topology.capacity(cpu)).sum(),
             cores: span.iter().filter(leads).count() as u32,
-            size_kib: topology.llc_kib(),
+            size_kib: span.iter().next().map_or(0, |cpu| topology.llc_kib(cpu)),
             ..LlcLoad::default()
         }
     };

@@ -329,6 +329,9 @@ fn found(machine: &Machine, numbers: &[u32], left_out: &mut Vec<String>) -> Mach
             }
         })
         .collect();
+    if !machine.llc_bytes.is_empty() {
+        left_out.push("the sizes of last-level caches that differ: a guest's have one".to_string());
+    }
     if numbers.iter().any(|number| old(number).ranking != 0) {
         left_out.push("the ranking of preferred cores: a guest's kernel prefers none".to_string());
     }
@@ -363,6 +366,7 @@ fn found(machine: &Machine, numbers: &[u32], left_out: &mut Vec<String>) -> Mach
         cpus,
         node_distance,
         hardware: machine.hardware.clone(),
+        llc_bytes: Vec::new(),
     }
 }
 

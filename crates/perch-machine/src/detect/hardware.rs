@@ -12,7 +12,7 @@ use crate::hardware::{Hardware, IdleState};
 /// A cache in the form in which one CPU sees it.
 pub(super) struct Cache {
     level: i64,
-    bytes: Option<u64>,
+    pub bytes: Option<u64>,
     line_bytes: Option<u32>,
     /// The online CPUs that share the cache.
     pub cpus: Vec<u32>,

@@ -162,7 +162,7 @@ fn read(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<Found, Machine
         ["core_cpus_list", "thread_siblings_list"],
         |_| Ok(true),
     )?;
-    draft.llcs = llcs(tree, online, &caches);
+    llcs(tree, online, &caches, draft);
     survey::complete_llcs(draft, online, &tree.place("cpu/cpu*/cache"));
     survey::join_packages(draft, cuts_at_packages(tree, online[0]));
     let clusters = siblings(tree, online, ["cluster_cpus_list"; 2], |cpu| {
@@ -174,7 +174,11 @@ fn read(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<Found, Machine
     let capacities = capacity::read(tree, online)?;
     draft.capacities = capacities.values;
     survey::scale_capacities(draft);
-    let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
+    let best = draft
+        .capacities
+        .iter()
+        .rev()
+        .max_by_key(|(_, value)| *value);
     let best = best.map_or(online[0], |(group, _)| group.cpus[0]);
     draft.hardware = hardware::read(tree, best, &caches, draft)?;
     let rankings = ranking::read(tree, online)?;
@@ -356,15 +360,18 @@ fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineEr
     Ok(())
 }
 
-/// Returns the LLC of each CPU that has one: its highest cache of level 2 or more.
-fn llcs(tree: &Tree, online: &[u32], caches: &hardware::Caches) -> Vec<Group> {
-    let mut groups: BTreeMap<Vec<u32>, Place> = BTreeMap::new();
+/// Reads the LLC of each CPU that has one: its highest cache of level 2 or more.
+fn llcs(tree: &Tree, online: &[u32], caches: &hardware::Caches, draft: &mut Draft) {
+    let mut found: BTreeMap<&[u32], &hardware::Cache> = BTreeMap::new();
     for cache in online.iter().filter_map(|&cpu| caches.last_level(cpu)) {
-        let place = tree.place(&cache.file);
-        groups.entry(cache.cpus.clone()).or_insert(place);
+        found.entry(&cache.cpus).or_insert(cache);
     }
-    groups
-        .into_iter()
-        .map(|(cpus, place)| Group { cpus, place })
-        .collect()
+    for (cpus, cache) in found {
+        let (cpus, place) = (cpus.to_vec(), tree.place(&cache.file));
+        let group = Group { cpus, place };
+        draft
+            .llc_bytes
+            .extend(cache.bytes.map(|bytes| (group.clone(), bytes)));
+        draft.llcs.push(group);
+    }
 }

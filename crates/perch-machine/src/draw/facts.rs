@@ -168,13 +168,14 @@ fn hardware(machine: &Machine, list: &mut List) {
     } else {
         "core"
     };
+    let sizes: BTreeSet<u64> = (0..machine.llcs() as u32)
+        .map(|llc| machine.llc_bytes(llc))
+        .collect();
+    let sizes: Vec<String> = sizes.into_iter().rev().map(size).collect();
+    let llc = sizes.join(" or ");
     let caches = match hardware.l2_bytes {
-        0 => format!("L2 {} an LLC", size(hardware.llc_bytes)),
-        l2 => format!(
-            "L2 {} a {whose}, L3 {} an LLC",
-            size(l2),
-            size(hardware.llc_bytes)
-        ),
+        0 => format!("L2 {llc} an LLC"),
+        l2 => format!("L2 {} a {whose}, L3 {llc} an LLC", size(l2)),
     };
     let l1d = size(hardware.l1d_bytes);
     let line = hardware.line_bytes;

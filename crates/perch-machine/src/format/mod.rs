@@ -111,7 +111,13 @@ fn draft(file: RawFile, source: &Source) -> Result<Draft, MachineError> {
     draft.sources = file.sources;
     draft.cores = groups(&file.core, "core", source)?;
     draft.clusters = groups(&file.cluster, "cluster", source)?;
-    draft.llcs = groups(&file.llc, "llc", source)?;
+    for (index, llc) in file.llc.iter().enumerate() {
+        let one = group(&llc.cpus, format!("llc[{index}].cpus"), source)?;
+        if let Some(Bytes(bytes)) = llc.bytes {
+            draft.llc_bytes.push((one.clone(), bytes));
+        }
+        draft.llcs.push(one);
+    }
     draft.nodes = groups(&file.node, "node", source)?;
     draft.packages = groups(&file.package, "package", source)?;
     if let Some(topology) = &file.topology {

@@ -25,7 +25,7 @@ pub(super) struct RawFile {
     #[serde(default)]
     pub cluster: Vec<RawGroup>,
     #[serde(default)]
-    pub llc: Vec<RawGroup>,
+    pub llc: Vec<RawLlc>,
     #[serde(default)]
     pub node: Vec<RawGroup>,
     #[serde(default)]
@@ -59,6 +59,13 @@ pub(super) struct RawTopology {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroup {
     pub cpus: Spanned<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLlc {
+    pub cpus: Spanned<String>,
+    pub bytes: Option<Bytes>,
 }
 
 #[derive(Deserialize, JsonSchema)]

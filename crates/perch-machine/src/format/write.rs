@@ -20,7 +20,12 @@ pub(super) fn to_toml(machine: &Machine) -> String {
 
     table(&mut out, "package", machine, |cpu| Some(cpu.package));
     table(&mut out, "node", machine, |cpu| Some(cpu.node));
-    table(&mut out, "llc", machine, |cpu| Some(cpu.llc));
+    for (llc, cpus) in members(machine, |cpu| Some(cpu.llc)) {
+        let _ = writeln!(out, "\n[[llc]]\ncpus = \"{}\"", cpulist::format(&cpus));
+        if !machine.llc_bytes.is_empty() {
+            let _ = writeln!(out, "bytes = {}", size(machine.llc_bytes(llc)));
+        }
+    }
     table(&mut out, "cluster", machine, |cpu| cpu.cluster);
     if machine.has_smt() {
         table(&mut out, "core", machine, |cpu| Some(cpu.core));

@@ -66,7 +66,15 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         draft.distance = topology.distances(&node_numbers)?;
     }
     draft.cores = topology.groups(|pu| topology.innermost(pu, |o| o.kind == "Core"));
-    draft.llcs = topology.groups(|pu| topology.llc(pu));
+    for (cache, cpus) in topology.members(|pu| topology.llc(pu)) {
+        let place = place(&document.objects[cache]);
+        let group = Group { cpus, place };
+        let bytes = topology.size(cache, "cache_size");
+        draft
+            .llc_bytes
+            .extend(bytes.map(|bytes| (group.clone(), bytes)));
+        draft.llcs.push(group);
+    }
     survey::complete_llcs(&mut draft, &numbers, &Place::key("L3Cache"));
     kinds::capacities(&document, &numbers, &mut draft)?;
     let arch = document.infos.get("Architecture").map(String::as_str);
@@ -149,6 +157,13 @@ impl<'a> Topology<'a> {
         self.around(pu)
             .filter(|&at| wanted(&self.document.objects[at]))
             .last()
+    }
+
+    /// Returns an attribute that is a size, where it is one.
+    fn size(&self, object: usize, key: &str) -> Option<u64> {
+        let size = self.document.objects[object].attributes.get(key)?;
+        let size = size.parse().ok()?;
+        (1..=1 << 40).contains(&size).then_some(size)
     }
 
     /// Returns the last-level cache of a PU. On s390, which shows a core's own caches alone, there is none.
@@ -327,17 +342,17 @@ fn set(text: &str, key: &str, place: &Place, origin: &str) -> Result<Vec<u32>, M
 
 /// Reads the cache sizes of the first PU of the most capable kind.
 fn hardware(topology: &Topology, draft: &mut Draft) {
-    let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
+    let best = draft
+        .capacities
+        .iter()
+        .rev()
+        .max_by_key(|(_, value)| *value);
     let best = best.and_then(|(group, _)| topology.pus.get(group.cpus.first()?));
     let Some(&pu) = best.or(topology.pus.values().next()) else {
         return;
     };
     let hardware = &mut draft.hardware;
-    let objects = &topology.document.objects;
-    let size = |at: usize, key: &str| -> Option<u64> {
-        let size = objects[at].attributes.get(key)?.parse().ok()?;
-        (1..=1 << 40).contains(&size).then_some(size)
-    };
+    let size = |at, key| topology.size(at, key);
     if let Some(l1) = topology.innermost(pu, |object| object.kind == "L1Cache") {
         hardware.l1d_bytes = size(l1, "cache_size").unwrap_or(hardware.l1d_bytes);
         let line = size(l1, "cache_linesize").and_then(|line| u32::try_from(line).ok());

@@ -341,6 +341,49 @@ fn an_l3_of_several_packages_is_cut_where_the_kernel_cuts_it() {
 }
 
 #[test]
+fn l3s_of_unequal_sizes_keep_both() {
+    // A Ryzen 7950X3D: one of its two L3s has more memory on top.
+    let mut machine = Machine::regular("x3d", 1, 1, 2, 0, 2, 2).unwrap();
+    machine.hardware.llc_bytes = 96 << 20;
+    let tree = Tree::of(&machine);
+    share_l3(&tree, 0..4, "0-3", "98304K");
+    share_l3(&tree, 4..8, "4-7", "32768K");
+    let detected = detect(tree.root()).unwrap();
+    let cache = |size: u64, cpus| {
+        let size = size << 20;
+        format!(
+            "<object type=\"L3Cache\" cache_size=\"{size}\">{}</object>",
+            pus(cpus)
+        )
+    };
+    let imported = read(&hwloc("", &(cache(96, 0..4) + &cache(32, 4..8)), ""));
+    for machine in [detected, imported] {
+        assert_eq!(
+            [machine.llc_bytes(0), machine.llc_bytes(1)],
+            [96 << 20, 32 << 20]
+        );
+        assert_eq!(machine.hardware.llc_bytes, 96 << 20);
+        let text = machine.to_toml();
+        assert!(text.contains("cpus = \"4-7\"\nbytes = \"32M\""), "{text}");
+        assert_eq!(Machine::from_toml_str(&text, "again").unwrap(), machine);
+        assert!(perch_machine::draw::draw(&machine, 80).contains("96M or 32M an LLC"));
+        // A part has what is left, and each half of a cache has half.
+        let small = machine.part(&[4, 5]);
+        assert_eq!((small.llc_bytes(0), small.llcs()), (32 << 20, 1));
+        assert!(machine.part(&[0, 1]).llc_bytes.is_empty());
+        let halves = machine.split_llcs(2).unwrap();
+        assert_eq!(halves.llc_bytes, [48 << 20, 48 << 20, 16 << 20, 16 << 20]);
+        let again = Machine::from_toml_str(&halves.to_toml(), "again").unwrap();
+        assert_eq!(again, halves);
+    }
+    let text = "name = \"a\"\n[[llc]]\ncpus = \"0-1\"\nbytes = \"2T\"\n";
+    let message = Machine::from_toml_str(text, "a.toml")
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("a.toml:4: `bytes`"), "{message}");
+}
+
+#[test]
 fn nuls_around_the_text_of_a_file_are_stripped() {
     let padded = tree(4);
     padded.write("node/node0/cpulist", "0-3\n\0");

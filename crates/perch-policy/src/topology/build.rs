@@ -54,7 +54,9 @@ impl<'a> Builder<'a> {
             asyms: Vec::new(),
             has_clusters: false,
             has_smt: false,
-            llc_kib: (machine.hardware.llc_bytes >> 10).min(u64::from(u32::MAX)) as u32,
+            llc_kib: (machine.cpus.iter())
+                .map(|cpu| (machine.llc_bytes(cpu.llc) >> 10).min(u64::from(u32::MAX)) as u32)
+                .collect(),
             homes: machine
                 .cpus
                 .iter()

@@ -52,7 +52,7 @@ pub struct Topology {
     llc_of_set: Vec<u32>,
     has_clusters: bool,
     has_smt: bool,
-    llc_kib: u32,
+    llc_kib: Vec<u32>,
     /// Node and last-level cache of each CPU, each counted from 0; a CPU that shares no cache has
     /// one of its own here.
     homes: Vec<[u32; 2]>,
@@ -221,9 +221,9 @@ impl Topology {
         self.set(self.llcs[llc])
     }
 
-    /// Size of a last-level cache, KiB.
-    pub(crate) fn llc_kib(&self) -> u32 {
-        self.llc_kib
+    /// Size of the CPU's last-level cache, KiB.
+    pub(crate) fn llc_kib(&self, cpu: usize) -> u32 {
+        self.llc_kib[cpu]
     }
 
     /// Number of nodes.

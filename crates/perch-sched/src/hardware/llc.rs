@@ -83,6 +83,8 @@ struct Set {
 struct Llc {
     /// One of the LLC's CPUs: all of them are equally far from another LLC.
     cpu: usize,
+    /// The number of lines that it can hold.
+    capacity: u64,
     /// The number of empty places.
     free: u64,
     /// The number of lines that came in and evicted others.
@@ -109,7 +111,6 @@ struct Own {
 /// The last-level caches of a machine, and their contents.
 #[derive(Debug)]
 pub struct Llcs {
-    capacity: u64,
     of: Vec<u32>,
     llcs: Vec<Llc>,
     sets: Vec<Set>,
@@ -147,18 +148,20 @@ impl Llcs {
         if sets.is_empty() {
             return None;
         }
-        let capacity = machine.hardware.llc_bytes / line;
         let of: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.llc).collect();
         let llcs: Vec<Llc> = (0..machine.llcs() as u32)
-            .map(|llc| Llc {
-                cpu: of.iter().position(|&l| l == llc).unwrap_or(0),
-                free: capacity,
-                evictions: 0,
+            .map(|llc| {
+                let capacity = machine.llc_bytes(llc) / line;
+                Llc {
+                    cpu: of.iter().position(|&l| l == llc).unwrap_or(0),
+                    capacity,
+                    free: capacity,
+                    evictions: 0,
+                }
             })
             .collect();
         let slot = |space: u32| slots.get(space as usize).copied().unwrap_or(NONE);
         Some(Llcs {
-            capacity,
             near: vec![NONE; of.len()],
             of,
             held: vec![Held::default(); llcs.len() * sets.len()],
@@ -269,8 +272,8 @@ impl Llcs {
     }
 
     fn survive(&self, llc: usize, held: Held) -> u64 {
-        let since = self.llcs[llc].evictions - held.evictions;
-        survivors(held.lines, since, self.capacity)
+        let llc = &self.llcs[llc];
+        survivors(held.lines, llc.evictions - held.evictions, llc.capacity)
     }
 
     /// Brings the missing lines into an LLC that holds `held` of `all`.
@@ -283,9 +286,9 @@ impl Llcs {
         // Each line that comes in may evict one that came with it, just as it may evict one of the
         // others.
         let held = held + free;
-        let others = survivors(self.capacity - held, missing - free, self.capacity);
+        let others = survivors(llc.capacity - held, missing - free, llc.capacity);
         Held {
-            lines: (self.capacity - others).min(all),
+            lines: (llc.capacity - others).min(all),
             evictions: llc.evictions,
         }
     }
