@@ -228,7 +228,20 @@ fn damage_is_found_and_half_files_are_no_results() {
     let unfinished = folder.path().join("unfinished/.perch-x");
     fs::write(unfinished, &half[..half.len() / 2]).unwrap();
     assert_eq!(store.keys().unwrap().len(), 8);
-    assert_eq!(store.verify().unwrap().len(), 1);
+    // What prune leaves, and is to be moved.
+    let other = folder.path().join("unfinished/thesis.tex");
+    fs::write(&other, "").unwrap();
+    let reasons: Vec<String> = (store.verify().unwrap().into_iter())
+        .map(|fault| fault.reason)
+        .collect();
+    assert_eq!(reasons.len(), 2);
+    for words in ["prune removes it", "not written by perch"] {
+        assert!(
+            reasons.iter().any(|reason| reason.contains(words)),
+            "{reasons:?}"
+        );
+    }
+    fs::remove_file(&other).unwrap();
     // Another value in a result, a result under another's name, and a name that is none.
     let text = fs::read_to_string(&results[1]).unwrap();
     let other = text.replacen("\"values\":[", "\"values\":[7", 1);
@@ -314,8 +327,18 @@ fn names_without_end_and_axes_without_number_are_refused() {
     let many: String = (0..1000)
         .map(|i| format!("axes.workload.k{i} = [1]\n"))
         .collect();
-    for (axes, reason) in [(deep, "of at most 8 parts"), (many, "at most 256 axes")] {
-        let text = format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{axes}");
+    let conditions = format!("conditions = [{}]", "\"cpus > 0\",".repeat(257));
+    let drawn: String = (0..11)
+        .map(|i| format!("axes.workload.k{i} = [1]\n"))
+        .collect();
+    let drawn = format!("[design]\npoints = 99999\n{drawn}");
+    for (rest, reason) in [
+        (deep, "of at most 8 parts"),
+        (many, "at most 256 axes"),
+        (conditions, "`conditions`"),
+        (drawn, "99999 points of 11 axes"),
+    ] {
+        let text = format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{rest}");
         let error = sweep(&text).expect_err(reason).to_string();
         assert!(error.contains(reason), "{error}");
     }

@@ -15,6 +15,8 @@ use crate::simulation::Simulation;
 
 /// The most values of a range.
 const MOST_VALUES: usize = 100_000;
+/// The most values of a design, its points times its axes.
+const MOST_DRAWN: usize = 1_000_000;
 
 /// The part of a simulation that an axis varies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -388,6 +390,13 @@ impl Design {
     ) -> Result<Design, SweepError> {
         if !(1..MOST_VALUES as u32).contains(&points) || axes.is_empty() {
             let reason = format!("expected 1 to {MOST_VALUES} points, and axes in [design.axes]");
+            return Err(SweepError::key(origin, "design.points", reason));
+        }
+        if points as usize * axes.len() > MOST_DRAWN {
+            let reason = format!(
+                "{points} points of {} axes: expected at most {MOST_DRAWN} values",
+                axes.len()
+            );
             return Err(SweepError::key(origin, "design.points", reason));
         }
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

@@ -46,6 +46,9 @@ const LIBRARY: [(&str, &str); 3] = [
 /// The most points that a sweep has.
 const MOST_POINTS: usize = 1_000_000;
 
+/// The most conditions of a sweep, each of which is asked at each point.
+const MOST_CONDITIONS: usize = 256;
+
 /// A sweep, as perch sweep takes it (docs/sweeps.md). A key that is left out is as `perch compare` has it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -185,6 +188,10 @@ impl Sweep {
                 let reason = "expected a value, or an axis of that name in [axes]";
                 return Err(SweepError::key(origin, key, reason));
             }
+        }
+        if file.conditions.len() > MOST_CONDITIONS {
+            let reason = format!("expected at most {MOST_CONDITIONS}");
+            return Err(SweepError::key(origin, "conditions", reason));
         }
         let conditions = file.conditions.iter();
         let conditions = conditions.map(|text| Condition::parse(text, &named, origin));
