@@ -182,6 +182,16 @@ pub(crate) fn renumbered(numbers: &[u32]) -> String {
     )
 }
 
+/// Says in the sources that nodes without CPUs are left out.
+pub(crate) fn memory_alone(draft: &mut Draft, mut nodes: Vec<u32>) {
+    nodes.sort_unstable();
+    if !nodes.is_empty() {
+        let nodes = cpulist::format(&nodes);
+        let note = format!("nodes without CPUs are left out: {nodes}");
+        draft.sources.push(note);
+    }
+}
+
 /// Says in the machine's description that CPUs are left out, `why`, and how the others are numbered.
 pub(crate) fn left_out(draft: &mut Draft, gone: &[u32], why: &str, numbers: &[u32]) {
     if gone.is_empty() {

@@ -304,7 +304,7 @@ fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineEr
     let numbers = tree.numbered("node", "node");
     // These are the nodes of `numbers` that have CPUs: a memory-only node has a column in every
     // distance row.
-    let mut kept = Vec::new();
+    let (mut kept, mut empty) = (Vec::new(), Vec::new());
     for (index, number) in numbers.iter().enumerate() {
         let file = format!("node/node{number}/cpulist");
         let mut cpus = tree.cpus(&file)?.unwrap_or_default();
@@ -318,8 +318,11 @@ fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineEr
             kept.push(index);
             let place = tree.place(&file);
             draft.nodes.push(Group { cpus, place });
+        } else {
+            empty.push(*number);
         }
     }
+    survey::memory_alone(draft, empty);
     if kept.is_empty() {
         let cpus = online.to_vec();
         let place = tree.place("node");

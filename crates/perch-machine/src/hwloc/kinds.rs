@@ -28,7 +28,7 @@ pub(super) fn capacities(
     draft: &mut Draft,
 ) -> Result<(), MachineError> {
     let origin = draft.origin.clone();
-    let mut kinds = Vec::new();
+    let (mut kinds, mut told) = (Vec::new(), 0);
     for kind in &document.cpu_kinds {
         let place = Place {
             key: "cpukind".to_string(),
@@ -36,11 +36,15 @@ pub(super) fn capacities(
         };
         let mut cpus = set(&kind.cpuset, "cpuset", &place, &origin)?;
         cpus.retain(|cpu| numbers.binary_search(cpu).is_ok());
+        told += cpus.len();
+        if told > numbers.len() {
+            let reason = "a CPU of this kind is of another, too";
+            return Err(place.problem(&origin, reason, "expected each CPU in one kind"));
+        }
         if !cpus.is_empty() {
             kinds.push((kind, Group { cpus, place }));
         }
     }
-    let told: usize = kinds.iter().map(|(_, group)| group.cpus.len()).sum();
     let linux = |kind: &CpuKind| kind.infos.contains_key("LinuxCapacity");
     if let Some((_, first)) = kinds.iter().find(|(kind, _)| linux(kind)) {
         if told != numbers.len() {

@@ -57,6 +57,11 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         .iter()
         .map(|(node, _)| number(&document.objects[*node]))
         .collect();
+    let all = document.objects.iter().filter(|o| o.kind == "NUMANode");
+    let kept: BTreeSet<&u64> = node_numbers.iter().collect();
+    let empty = all.map(number).filter(|node| !kept.contains(node));
+    let empty = empty.filter_map(|node| u32::try_from(node).ok()).collect();
+    survey::memory_alone(&mut draft, empty);
     if draft.nodes.is_empty() {
         draft.nodes = vec![topology.everything("Machine")];
     } else if survey::complete(&mut draft.nodes, draft.packages.clone()) {

@@ -268,7 +268,7 @@ fn files_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn a_node_without_cpus_leaves_no_trace() {
+fn a_node_without_cpus_is_left_out_and_said() {
     let tree = bare();
     tree.write("node/node0/cpulist", "0");
     tree.write("node/node0/distance", "10 17 28");
@@ -279,6 +279,7 @@ fn a_node_without_cpus_leaves_no_trace() {
     tree.write("node/node4/distance", "28 28 10");
     let machine = detect(tree.root()).unwrap();
     assert_eq!(machine.node_distance, [[10, 28], [28, 10]]);
+    assert_eq!(machine.sources[1], "nodes without CPUs are left out: 1");
 
     tree.write("node/node4/distance", "28 10");
     let message = refusal(&tree);

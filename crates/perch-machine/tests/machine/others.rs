@@ -175,6 +175,10 @@ fn kinds_of_cores_have_capacities() {
     );
     let message = of(capacity(3, "718")).unwrap_err().to_string();
     assert!(message.contains("the kinds have 2 CPUs of 4"), "{message}");
+    let message = of(capacity(7, "718") + &capacity(12, "997"))
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("is of another, too"), "{message}");
     let message = of(capacity(3, "718") + &capacity(12, "1025"))
         .unwrap_err()
         .to_string();
@@ -220,6 +224,7 @@ fn kinds_of_cores_have_capacities() {
 fn nodes_of_memory_alone_leave_one_node() {
     let machine = imported("only-memory-nodes.xml");
     assert_eq!(machine.node_distance, [[10]]);
+    assert_eq!(machine.sources[1], "nodes without CPUs are left out: 2-3");
 
     // Memory of the CPUs' own is nearer than CXL's on the package, through a cache in front of it too.
     let l3 = |node: u32| {
