@@ -27,6 +27,9 @@ pub enum RecordError {
     /// The time or the CPU of an event is not known.
     #[error("a sample without time and CPU: record with perf sched record")]
     NoTime,
+    /// The compressed records are no zstd.
+    #[error("compressed records that are damaged: {0}")]
+    Zstd(String),
     /// The record is shorter than its event's attributes require.
     #[error("{0}")]
     Unread(#[source] std::io::Error),

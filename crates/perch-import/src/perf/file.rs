@@ -37,8 +37,10 @@ pub struct Section {
 #[derive(Debug)]
 pub struct Header {
     pub endian: Endianness,
-    /// The place of the records.
+    /// The place of the records; in a file that was written into a pipe they go on to its end.
     pub data: Section,
+    /// The file was written into a pipe: what it says about itself comes as records.
+    pub piped: bool,
     /// The recorded kernel's release.
     pub release: Option<String>,
     /// The number of the recorded machine's CPUs.
@@ -88,11 +90,21 @@ impl Header {
         mut head: [u8; HEADER_SIZE],
         endian: Endianness,
     ) -> Result<Header, ImportError> {
-        if T::read_u64(&head[8..]) == 16 {
-            return Err(ImportError::Input(
-                "it was written into a pipe: record into a file, perf sched record -o FILE"
-                    .to_string(),
-            ));
+        let mut header = Header {
+            endian,
+            data: Section {
+                offset: 16,
+                size: u64::MAX - 16,
+            },
+            piped: T::read_u64(&head[8..]) == 16,
+            release: None,
+            cpus: None,
+            attrs: Vec::new(),
+            ids: BTreeMap::new(),
+            tracing_data: Vec::new(),
+        };
+        if header.piped {
+            return Ok(header);
         }
         file.read_exact(&mut head[16..])
             .map_err(|_| damaged("the header is cut off"))?;
@@ -108,15 +120,7 @@ impl Header {
                     .to_string(),
             ));
         }
-        let mut header = Header {
-            endian,
-            data,
-            release: None,
-            cpus: None,
-            attrs: Vec::new(),
-            ids: BTreeMap::new(),
-            tracing_data: Vec::new(),
-        };
+        header.data = data;
         header.events::<T, R>(file, table, attr_size)?;
         header.features::<T, R>(file, &head[72..])?;
         Ok(header)
@@ -136,33 +140,51 @@ impl Header {
         let table = bytes(file, table, "its table of events")?;
         for entry in table.chunks(attr_size as usize) {
             let (attr, ids) = entry.split_at(entry.len() - 16);
-            // Older versions of perf write shorter attributes than they announce.
-            let (attr, _) = PerfEventAttr::parse::<_, T>(attr)
-                .map_err(|_| damaged("an event's attributes make no sense"))?;
-            let strange = attr.sample_format.difference(understood());
-            if !strange.is_empty() {
-                return Err(ImportError::Input(format!(
-                    "its samples hold {strange:?}, which perch does not read: record with plain perf sched record, without -g and the like"
-                )));
-            }
-            // perf sets this where it follows a command, and not where it records all CPUs.
-            if attr.flags.contains(AttrFlags::ENABLE_ON_EXEC) {
-                return Err(ImportError::Input(
-                    "it has the events of one command alone, without those who wake it and what its CPUs do meanwhile: record all CPUs, perf record -a or perf sched record"
-                        .to_string(),
-                ));
-            }
-            let info = RecordParseInfo::new(&attr, self.endian);
             let ids = Section {
                 offset: T::read_u64(ids),
                 size: T::read_u64(&ids[8..]),
             };
-            for id in bytes(file, ids, "the numbers of an event")?.chunks_exact(8) {
-                self.ids.insert(T::read_u64(id), self.attrs.len());
-            }
-            self.attrs.push(Attr { info });
+            let ids = bytes(file, ids, "the numbers of an event")?;
+            self.event::<T>(attr, &ids)?;
         }
         Ok(())
+    }
+
+    /// Takes an event: its attributes, and the numbers by which records name it.
+    fn event<T: ByteOrder>(&mut self, attr: &[u8], ids: &[u8]) -> Result<(), ImportError> {
+        // Older versions of perf write shorter attributes than they announce.
+        let (attr, _) = PerfEventAttr::parse::<_, T>(attr)
+            .map_err(|_| damaged("an event's attributes make no sense"))?;
+        let strange = attr.sample_format.difference(understood());
+        if !strange.is_empty() {
+            return Err(ImportError::Input(format!(
+                "its samples hold {strange:?}, which perch does not read: record with plain perf sched record, without -g and the like"
+            )));
+        }
+        // perf sets this where it follows a command, and not where it records all CPUs.
+        if attr.flags.contains(AttrFlags::ENABLE_ON_EXEC) {
+            return Err(ImportError::Input(
+                "it has the events of one command alone, without those who wake it and what its CPUs do meanwhile: record all CPUs, perf record -a or perf sched record"
+                    .to_string(),
+            ));
+        }
+        let info = RecordParseInfo::new(&attr, self.endian);
+        for id in ids.chunks_exact(8) {
+            self.ids.insert(T::read_u64(id), self.attrs.len());
+        }
+        self.attrs.push(Attr { info });
+        Ok(())
+    }
+
+    /// Takes an event of a file that was written into a pipe.
+    pub fn piped_event<T: ByteOrder>(&mut self, body: &[u8]) -> Result<(), ImportError> {
+        let size = body.get(4..8).map_or(0, T::read_u32) as usize;
+        match body.split_at_checked(size) {
+            Some((attr, ids)) if size >= 64 && self.attrs.len() < MOST_ATTRS as usize => {
+                self.event::<T>(attr, ids)
+            }
+            _ => Err(damaged("an event's attributes make no sense")),
+        }
     }
 
     /// Reads the sections after the records; a set of bits tells which of them the file has.
@@ -195,14 +217,36 @@ impl Header {
             let bytes = bytes(file, section, "what follows the records")?;
             match feature {
                 TRACING_DATA => self.tracing_data = bytes,
-                NRCPUS => self.cpus = bytes.get(..4).map(T::read_u32),
-                _ => {
-                    let text = bytes.get(4..).unwrap_or_default();
-                    let text = text.split(|&b| b == 0).next().unwrap_or_default();
-                    self.release = Some(String::from_utf8_lossy(text).into_owned());
-                }
+                feature => self.feature::<T>(feature as u64, &bytes),
             }
         }
+        Ok(())
+    }
+
+    /// Takes a fact about the recorded machine.
+    pub fn feature<T: ByteOrder>(&mut self, feature: u64, bytes: &[u8]) {
+        if feature == NRCPUS as u64 {
+            self.cpus = bytes.get(..4).map(T::read_u32);
+        } else if feature == OSRELEASE as u64 {
+            let text = bytes.get(4..).unwrap_or_default();
+            let text = text.split(|&b| b == 0).next().unwrap_or_default();
+            self.release = Some(String::from_utf8_lossy(text).into_owned());
+        }
+    }
+
+    /// Takes the descriptions of the kernel's events.
+    pub fn piped_tracing_data<R: Read + ?Sized>(
+        &mut self,
+        file: &mut R,
+        size: u32,
+    ) -> Result<(), ImportError> {
+        // Records begin at multiples of eight bytes.
+        let padded = u64::from(size).next_multiple_of(8);
+        file.take(padded).read_to_end(&mut self.tracing_data)?;
+        if self.tracing_data.len() as u64 != padded {
+            return Err(damaged("the descriptions of its events go beyond the end"));
+        }
+        self.tracing_data.truncate(size as usize);
         Ok(())
     }
 
@@ -224,7 +268,7 @@ impl Header {
         kind: RecordType,
         body: &[u8],
     ) -> Result<RecordParseInfo, RecordError> {
-        let first = &self.attrs[0].info;
+        let first = &self.attrs.first().ok_or(RecordError::NoEvent(0))?.info;
         let all = |format| {
             self.attrs
                 .iter()

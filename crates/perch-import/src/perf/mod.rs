@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A reader of perf.data, the file of `perf sched record`. The crate linux-perf-event-reader reads
-//! the records; this module reads the file around them. (The same author's linux-perf-data reads
-//! that file, too; docs/development.md tells what it would cost.) perf's own `perf script` cannot
+//! the records; this module reads the file around them. (The same author's linux-perf-data 0.13
+//! reads that file, too: MIT or Apache-2.0, and it brings prost, and zstd in C.) perf's own `perf script` cannot
 //! serve as the reader: it does not print whether an event was written in an interrupt.
 
 mod error;
 mod file;
 mod format;
 mod sort;
+mod zstd;
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -26,13 +27,16 @@ pub use error::RecordError;
 use file::Header;
 use format::Format;
 use sort::Sorter;
+use zstd::Zstd;
 
 /// The records that perf itself writes between the kernel's.
 mod own {
     pub const FIRST: u32 = 64;
     pub const ATTR: u32 = 64;
+    pub const TRACING_DATA: u32 = 66;
     pub const FINISHED_ROUND: u32 = 68;
     pub const AUXTRACE: u32 = 71;
+    pub const FEATURE: u32 = 80;
     pub const COMPRESSED: u32 = 81;
     pub const COMPRESSED2: u32 = 83;
 }
@@ -50,36 +54,30 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
     let bytes = file.metadata()?.len();
     let mut file = BufReader::with_capacity(1 << 20, Told::new(file, bytes, tell));
     let header = Header::read(&mut file)?;
-    let formats = format::formats(header.tracing_data()?)?;
-    needs(&formats)?;
-    if let Some(release) = header
-        .release
-        .as_deref()
-        .filter(|release| is_too_old(release))
-    {
-        return Err(ImportError::Input(format!(
-            "it was recorded on Linux {release}, whose sched_switch has the state in another form: expected 4.14 or later"
-        )));
+    let mut formats = BTreeMap::new();
+    if !header.piped {
+        formats = format::formats(header.tracing_data()?)?;
+        file.seek(SeekFrom::Start(header.data.offset))?;
     }
-    file.seek(SeekFrom::Start(header.data.offset))?;
     let mut reader = Reader {
-        header: &header,
+        header,
         formats,
         sorter: Sorter::default(),
+        zstd: None,
+        plain: Vec::new(),
         lost: 0,
         late: 0,
     };
-    match header.endian {
+    match reader.header.endian {
         Endianness::LittleEndian => reader.records::<LittleEndian>(&mut file, weaver)?,
         Endianness::BigEndian => reader.records::<BigEndian>(&mut file, weaver)?,
     }
     weaver.late(reader.late);
-    let lost = reader.lost;
     Ok(Origin {
         tool: "perf",
-        release: header.release,
-        cpus: header.cpus,
-        lost,
+        release: reader.header.release,
+        cpus: reader.header.cpus,
+        lost: reader.lost,
     })
 }
 
@@ -107,15 +105,24 @@ fn needs(formats: &BTreeMap<u16, Format>) -> Result<(), ImportError> {
     Ok(())
 }
 
-struct Reader<'a> {
-    header: &'a Header,
+/// The kind of a record, its flags, and its size with this head.
+fn head_of<T: ByteOrder>(head: &[u8; 8]) -> (u32, u16, usize) {
+    let size = usize::from(T::read_u16(&head[6..]));
+    (T::read_u32(head), T::read_u16(&head[4..]), size)
+}
+
+struct Reader {
+    header: Header,
     formats: BTreeMap<u16, Format>,
     sorter: Sorter<Event>,
+    /// The decoder of compressed records, and what they hold that is no whole record yet.
+    zstd: Option<Zstd>,
+    plain: Vec<u8>,
     lost: u64,
     late: u64,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn records<T: ByteOrder>(
         &mut self,
         file: &mut dyn Read,
@@ -125,22 +132,31 @@ impl Reader<'_> {
         let mut at = data.offset;
         let end = data.offset.saturating_add(data.size);
         let mut body = Vec::new();
+        if !self.header.piped {
+            self.fits()?;
+        }
         while at < end {
-            let damaged = |source: RecordError| ImportError::Record { at, source };
+            let begin = at;
+            let damaged = |source: RecordError| ImportError::Record { at: begin, source };
             let mut head = [0; 8];
-            file.read_exact(&mut head)
+            // A file that was written into a pipe ends after any record.
+            if self.header.piped && file.read(&mut head[..1])? == 0 {
+                break;
+            }
+            let read = usize::from(self.header.piped);
+            file.read_exact(&mut head[read..])
                 .map_err(|_| damaged(RecordError::CutOff))?;
-            let kind = T::read_u32(&head);
-            let misc = T::read_u16(&head[4..]);
-            let size = usize::from(T::read_u16(&head[6..]));
+            let (kind, misc, size) = head_of::<T>(&head);
             let size = size
                 .checked_sub(8)
                 .ok_or_else(|| damaged(RecordError::Short))?;
             body.resize(size, 0);
             file.read_exact(&mut body)
                 .map_err(|_| damaged(RecordError::CutOff))?;
+            at += 8 + size as u64;
             match kind {
-                own::FINISHED_ROUND => {
+                // The decoder keeps records back, beyond the end of their round.
+                own::FINISHED_ROUND if self.zstd.is_none() => {
                     let mut result = Ok(());
                     self.sorter.round(|event| {
                         if result.is_ok() {
@@ -149,10 +165,12 @@ impl Reader<'_> {
                     });
                     result?;
                 }
-                own::COMPRESSED | own::COMPRESSED2 => {
-                    return Err(ImportError::Input(
-                        "its records are compressed: record without -z".to_string(),
-                    ));
+                own::COMPRESSED => self.compressed::<T>(&body).map_err(damaged)?,
+                own::COMPRESSED2 => {
+                    let size = body.get(..8).map_or(0, T::read_u64) as usize;
+                    let bytes = body[8.min(body.len())..].get(..size);
+                    let bytes = bytes.ok_or_else(|| damaged(RecordError::CutOff))?;
+                    self.compressed::<T>(bytes).map_err(damaged)?;
                 }
                 own::AUXTRACE => {
                     return Err(ImportError::Input(
@@ -160,11 +178,17 @@ impl Reader<'_> {
                             .to_string(),
                     ));
                 }
-                own::ATTR => {
-                    return Err(ImportError::Input(
-                        "it was written into a pipe: record into a file, perf sched record -o FILE"
-                            .to_string(),
-                    ));
+                own::ATTR => self.header.piped_event::<T>(&body)?,
+                own::TRACING_DATA => {
+                    let size = body.get(..4).map_or(0, T::read_u32);
+                    self.header.piped_tracing_data(file, size)?;
+                    at += u64::from(size).next_multiple_of(8);
+                    self.formats = format::formats(self.header.tracing_data()?)?;
+                }
+                own::FEATURE => {
+                    let feature = body.get(..8).map_or(0, T::read_u64);
+                    let bytes = body.get(8..).unwrap_or_default();
+                    self.header.feature::<T>(feature, bytes);
                 }
                 kind if kind >= own::FIRST => {}
                 kind => self
@@ -176,8 +200,16 @@ impl Reader<'_> {
                     "more than {MOST_WAITING} events without an end of perf's round: record for a shorter time"
                 )));
             }
-            at += 8 + size as u64;
         }
+        let damaged = |source: RecordError| ImportError::Record { at, source };
+        if let Some(mut zstd) = self.zstd.take() {
+            zstd.finish(&mut |bytes| self.plain::<T>(bytes))
+                .map_err(damaged)?;
+            if !self.plain.is_empty() {
+                return Err(damaged(RecordError::CutOff));
+            }
+        }
+        self.fits()?;
         let mut result = Ok(());
         self.sorter.finish(|event| {
             if result.is_ok() {
@@ -185,6 +217,46 @@ impl Reader<'_> {
             }
         });
         result
+    }
+
+    /// Refuses a file that lacks events, or whose kernel wrote them in another form.
+    fn fits(&self) -> Result<(), ImportError> {
+        self.header.tracing_data()?;
+        needs(&self.formats)?;
+        match &self.header.release {
+            Some(release) if is_too_old(release) => Err(ImportError::Input(format!(
+                "it was recorded on Linux {release}, whose sched_switch has the state in another form: expected 4.14 or later"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a record of compressed ones.
+    fn compressed<T: ByteOrder>(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let mut zstd = self.zstd.take().unwrap_or_default();
+        let result = zstd.feed(bytes, &mut |bytes| self.plain::<T>(bytes));
+        self.zstd = Some(zstd);
+        result
+    }
+
+    /// Reads the records that these bytes complete, which were compressed.
+    fn plain<T: ByteOrder>(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.extend_from_slice(bytes);
+        let mut rest = &plain[..];
+        while let Some(head) = rest.first_chunk() {
+            let (kind, misc, size) = head_of::<T>(head);
+            let Some((record, after)) = rest.split_at_checked(size) else {
+                break;
+            };
+            let body = record.get(8..).ok_or(RecordError::Short)?;
+            if kind < own::FIRST {
+                self.kernels::<T>(RecordType(kind), misc, body)?;
+            }
+            rest = after;
+        }
+        self.plain = rest.to_vec();
+        Ok(())
     }
 
     /// Reads one of the kernel's records.

@@ -6,7 +6,7 @@ use byteorder::LittleEndian;
 use perch_import::{Options, import};
 use proptest::prelude::*;
 
-use crate::perfdata::{file, put};
+use crate::perfdata::{compressed, file, piped, put};
 use crate::random::recording;
 
 fn refused(name: &str, bytes: &[u8], words: &str) {
@@ -18,7 +18,17 @@ fn refused(name: &str, bytes: &[u8], words: &str) {
 }
 
 fn good() -> Vec<u8> {
-    file::<LittleEndian>(&recording(5, 4, 20, 300).events, 0)
+    good_of(0)
+}
+
+/// A file as perf writes it, compressed, or into a pipe; the last may end after any record.
+fn good_of(kind: usize) -> Vec<u8> {
+    let file = [
+        file::<LittleEndian>,
+        compressed::<LittleEndian>,
+        piped::<LittleEndian>,
+    ][kind];
+    file(&recording(5, 4, 20, 300).events, 0)
 }
 
 #[test]
@@ -35,7 +45,8 @@ fn what_cannot_be_read_says_why() {
         b"perch-workload 1\n",
         "expected a file of perf sched record",
     );
-    refused("pipe.data", &with(8, &[16]), "into a pipe");
+    let empty = [&good[..8], &[16, 0, 0, 0, 0, 0, 0, 0]].concat();
+    refused("pipe.data", &empty, "no events of the kernel's tracepoints");
     refused("unfinished.data", &with(48, &[0; 8]), "perf did not finish");
     refused("short.data", &good[..60], "cut off");
     refused("events.data", &with(16, &[79]), "table of events");
@@ -49,7 +60,7 @@ fn what_cannot_be_read_says_why() {
     // The changed byte has the first event begin with a command's exec: perf record without -a.
     refused("alone.data", &with(120 + 41, &[0x10]), "perf record -a");
     // The changed bytes are the first record's kind and size.
-    refused("compressed.data", &with(280, &[81]), "without -z");
+    refused("compressed.data", &with(280, &[81]), "compressed records");
     refused("aux.data", &with(280, &[71]), "AUX");
     refused("size.data", &with(286, &[7, 0]), "at byte 280");
     refused("number.data", &with(288, &[1]), "event number 1");
@@ -59,8 +70,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn changed_bytes_never_panic(at in any::<prop::sample::Index>(), value in any::<u8>(), more in any::<prop::sample::Index>()) {
-        let mut bytes = good();
+    fn changed_bytes_never_panic(of in 0usize..3, at in any::<prop::sample::Index>(), value in any::<u8>(), more in any::<prop::sample::Index>()) {
+        let mut bytes = good_of(of);
         let (at, more) = (at.index(bytes.len()), more.index(bytes.len()));
         bytes[at] = value;
         bytes[more] = bytes[more].wrapping_add(1);
@@ -73,8 +84,8 @@ proptest! {
     }
 
     #[test]
-    fn files_that_were_cut_off_are_refused(end in any::<prop::sample::Index>()) {
-        let bytes = good();
+    fn files_that_were_cut_off_are_refused(of in 0usize..2, end in any::<prop::sample::Index>()) {
+        let bytes = good_of(of);
         let path = put("cut.data", &bytes[..end.index(bytes.len())]);
         prop_assert!(import(&path, &Options::default()).is_err());
     }

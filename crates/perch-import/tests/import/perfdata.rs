@@ -43,6 +43,25 @@ impl<T: ByteOrder> Writer<T> {
         self.0.extend_from_slice(&bytes);
     }
 
+    fn head(&mut self, kind: u32, size: u16) {
+        self.u32(kind);
+        self.u16(0);
+        self.u16(size);
+    }
+
+    /// The attributes of one of the two events.
+    fn attr(&mut self, id: u64) {
+        self.u32(2);
+        self.u32(64);
+        self.u64(300 + id);
+        self.u64(1);
+        // The attributes ask for number, thread, time, CPU and the tracepoint's bytes.
+        self.u64(1 << 16 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10);
+        self.u64(0);
+        self.u64(1 << 18);
+        [0u64, 0].iter().for_each(|&value| self.u64(value));
+    }
+
     fn name(&mut self) {
         self.0.extend_from_slice(b"t\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
     }
@@ -162,9 +181,9 @@ impl<T: ByteOrder> Writer<T> {
     }
 }
 
-/// Returns a file of these events. Each round holds the events of one CPU after the other, in the
-/// order in which perf finds them in its buffers.
-pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
+/// Returns the records of these events. Each round holds the events of one CPU after the other, in
+/// the order in which perf finds them in its buffers.
+fn records<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
     let mut data = Writer::<T>::new();
     for round in events.chunks(97) {
         for cpu in 0..16 {
@@ -173,19 +192,74 @@ pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
                 .filter(|event| event.cpu == cpu)
                 .for_each(|event| data.sample(event));
         }
-        data.u32(68);
-        data.u16(0);
-        data.u16(8);
+        data.head(68, 8);
     }
     if lost > 0 {
-        data.u32(2);
-        data.u16(0);
         // sample_id_all adds these to every record: process and thread, time, CPU, number.
-        data.u16(8 + 16 + 32);
+        data.head(2, 8 + 16 + 32);
         [77, lost, 0, 9, 0, 77]
             .iter()
             .for_each(|&value| data.u64(value));
     }
+    data.0
+}
+
+/// Returns a file of these events.
+pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
+    file_of::<T>(&records::<T>(events, lost))
+}
+
+/// Returns a file whose records are compressed, and cut where a buffer of perf's is full.
+pub fn compressed<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let frame = compress_to_vec(&records::<T>(events, lost)[..], CompressionLevel::Fastest);
+    let mut data = Writer::<T>::new();
+    for (nth, part) in frame.chunks(4000).enumerate() {
+        // The newer kind tells its size beside the padding.
+        if nth % 2 == 1 {
+            let padded = part.len().next_multiple_of(8);
+            data.head(83, (16 + padded) as u16);
+            data.u64(part.len() as u64);
+            data.0.extend_from_slice(part);
+            data.0.resize(data.0.len() + padded - part.len(), 0);
+        } else {
+            data.head(81, (8 + part.len()) as u16);
+            data.0.extend_from_slice(part);
+        }
+    }
+    file_of::<T>(&data.0)
+}
+
+/// Returns a file that was written into a pipe.
+pub fn piped<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
+    let mut out = Writer::<T>::new();
+    out.u64(u64::from_le_bytes(*b"PERFILE2"));
+    out.u64(16);
+    for id in 0..2 {
+        out.head(64, 8 + 64 + 8);
+        out.attr(id);
+        out.u64(76 + id);
+    }
+    let mut formats = Writer::<T>::new();
+    formats.formats();
+    out.head(66, 12);
+    out.u32(formats.0.len() as u32);
+    formats.0.resize(formats.0.len().next_multiple_of(8), 0);
+    out.0.extend_from_slice(&formats.0);
+    // The release, and the number of CPUs.
+    out.head(80, 8 + 8 + 8);
+    out.u64(4);
+    out.u32(4);
+    out.0.extend_from_slice(b"6.1\0");
+    out.head(80, 8 + 8 + 8);
+    out.u64(7);
+    out.u32(9);
+    out.u32(9);
+    out.0.extend_from_slice(&records::<T>(events, lost));
+    out.0
+}
+
+fn file_of<T: ByteOrder>(data: &[u8]) -> Vec<u8> {
     let mut formats = Writer::<T>::new();
     formats.formats();
     let mut out = Writer::<T>::new();
@@ -194,14 +268,14 @@ pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
         assert_eq!(&out.0, b"PERFILE2");
     }
     let table = DATA as u64 - 2 * (64 + 16);
-    let after = (DATA + data.0.len()) as u64;
+    let after = (DATA + data.len()) as u64;
     for value in [
         104,
         64 + 16,
         table,
         2 * (64 + 16),
         DATA as u64,
-        data.0.len() as u64,
+        data.len() as u64,
         0,
         0,
         1 << 1,
@@ -214,20 +288,12 @@ pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
     assert_eq!(out.0.len(), 104);
     [76, 77].iter().for_each(|&id| out.u64(id));
     for id in 0..2 {
-        out.u32(2);
-        out.u32(64);
-        out.u64(300 + id);
-        out.u64(1);
-        // The attributes ask for number, thread, time, CPU and the tracepoint's bytes.
-        out.u64(1 << 16 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10);
-        out.u64(0);
-        out.u64(1 << 18);
-        [0u64, 0].iter().for_each(|&value| out.u64(value));
+        out.attr(id);
         out.u64(104 + 8 * id);
         out.u64(8);
     }
     assert_eq!(out.0.len(), DATA);
-    out.0.extend_from_slice(&data.0);
+    out.0.extend_from_slice(data);
     out.u64(after + 16);
     out.u64(formats.0.len() as u64);
     out.0.extend_from_slice(&formats.0);
@@ -264,6 +330,14 @@ proptest! {
         let expected = weaver.finish(&origin).expect("a script");
         prop_assert_eq!(&imported("little.data", &file::<LittleEndian>(&events, 3)), &expected);
         prop_assert_eq!(&imported("big.data", &file::<BigEndian>(&events, 3)), &expected);
+        prop_assert_eq!(&imported("z.data", &compressed::<LittleEndian>(&events, 3)), &expected);
+        prop_assert_eq!(&imported("big.z.data", &compressed::<BigEndian>(&events, 3)), &expected);
+        let piped = [piped::<LittleEndian>(&events, 3), piped::<BigEndian>(&events, 3)];
+        for piped in piped {
+            let (script, summary) = imported("piped.data", &piped);
+            prop_assert_eq!(&script.tasks, &expected.0.tasks);
+            prop_assert_eq!((summary.kernel.as_deref(), summary.cpus), (Some("6.1"), Some(9)));
+        }
         prop_assert!(expected.1.warnings()[0].starts_with("3 events were lost"));
     }
 }
