@@ -11,11 +11,9 @@ use super::later::Due;
 pub(crate) struct Claim(Option<(u64, usize)>);
 
 impl Sched<'_> {
-    /// Lets others see `cpu`, which the waker on `this_cpu` has chosen, idle until the waker is done.
-    /// Of the `cost_ns` that its part of the wake-up takes, scans come before the look at the chosen
-    /// CPU.
-    pub(super) fn claim(&mut self, cpu: usize, this_cpu: usize, cost_ns: u64) {
-        let takes_ns = self.costs.wake_ns(0).min(cost_ns);
+    /// Lets others see `cpu`, which the waker on `this_cpu` has chosen, idle for `takes_ns` more, until
+    /// the waker is done.
+    pub(super) fn claim(&mut self, cpu: usize, this_cpu: usize, takes_ns: u64) {
         self.host.set_idle(cpu, takes_ns > 0);
         if takes_ns == 0 {
             return;

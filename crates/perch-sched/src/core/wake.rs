@@ -57,7 +57,8 @@ impl Sched<'_> {
         }
         let cost = self.costs.wake_ns(examined) + spin_ns;
         let direct = !listed || !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
-        self.send_to(task, cpu, this_cpu, cost + outside_ns, direct);
+        let late_ns = self.costs.after_look_ns(cpu != prev);
+        self.send_to(task, cpu, this_cpu, (cost + outside_ns, late_ns), direct);
         cost
     }
 
@@ -66,7 +67,8 @@ impl Sched<'_> {
     fn wake_leaver(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
         let cpu = self.stays(task, this_cpu, waker, "never left its CPU");
         let cost = self.costs.wake_ns(0);
-        self.send_to(task, cpu, this_cpu, cost, false);
+        let late_ns = self.costs.after_look_ns(false);
+        self.send_to(task, cpu, this_cpu, (cost, late_ns), false);
         cost
     }
 
@@ -105,8 +107,16 @@ impl Sched<'_> {
 
     /// Brings a woken task to `cpu`. The waker on `this_cpu` enqueues it itself if `cpu` is busy
     /// and shares its LLC, and, as `direct` says, wherever the kernel has no list of wake-ups for
-    /// such a task; otherwise `cpu` enqueues it when the interrupt arrives.
-    fn send_to(&mut self, task: TaskId, cpu: usize, this_cpu: usize, cost_ns: u64, direct: bool) {
+    /// such a task; otherwise `cpu` enqueues it when the interrupt arrives. The waker's part takes
+    /// `cost_ns`, and the last `late_ns` of it come after the look at `cpu`.
+    fn send_to(
+        &mut self,
+        task: TaskId,
+        cpu: usize,
+        this_cpu: usize,
+        (cost_ns, late_ns): (u64, u64),
+        direct: bool,
+    ) {
         assert!(
             self.rq.allowed(task).contains(cpu),
             "task {task} is sent to cpu {cpu}, which it may not use"
@@ -126,7 +136,7 @@ impl Sched<'_> {
             self.send_ipi(cpu, this_cpu, cost_ns);
         }
         if was_idle {
-            self.claim(cpu, this_cpu, cost_ns);
+            self.claim(cpu, this_cpu, late_ns);
         }
     }
 
@@ -155,7 +165,7 @@ impl Sched<'_> {
     pub fn appear(&mut self, programs: &mut dyn Programs, task: TaskId, parent: usize) {
         self.act_on(parent);
         let (cpu, _) = self.start(task, parent);
-        self.send_to(task, cpu, parent, 0, true);
+        self.send_to(task, cpu, parent, (0, 0), true);
         if self.rq.switches_parent(task) {
             self.resched_if_needed(programs, parent);
         }
@@ -167,7 +177,8 @@ impl Sched<'_> {
     /// so that the next fork counts it.
     pub fn fork(&mut self, task: TaskId, parent: usize) -> u64 {
         let (cpu, cost) = self.start(task, parent);
-        self.send_to(task, cpu, parent, cost, true);
+        let late_ns = self.costs.after_look_ns(true);
+        self.send_to(task, cpu, parent, (cost, late_ns), true);
         cost
     }
 

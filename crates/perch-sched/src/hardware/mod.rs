@@ -87,6 +87,13 @@ impl Costs {
         u64::from(self.hardware.wake_ns) + self.examine_ns(examined)
     }
 
+    /// Returns how long the waker's part of a wake-up takes from its look at the CPU that it chooses until
+    /// others see that CPU taken, in nanoseconds: longer if the wakee `moves`
+    /// (docs/calibration.md#what-a-move-costs).
+    pub fn after_look_ns(&self, moves: bool) -> u64 {
+        u64::from(self.hardware.wake_ns) * if moves { 3 } else { 1 } / 5
+    }
+
     /// Returns the time in which a scan examines `cpus` CPUs, in nanoseconds.
     pub fn examine_ns(&self, cpus: u32) -> u64 {
         u64::from(cpus) * u64::from(self.hardware.examine_ns)
