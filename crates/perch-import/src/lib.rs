@@ -15,7 +15,7 @@ mod summary;
 mod tracecmd;
 mod weave;
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use perch_workload::recorded::Script;
@@ -24,6 +24,8 @@ pub use error::ImportError;
 pub use event::{Context, Event, Kind, Name, State};
 pub use origin::Origin;
 pub use perf::RecordError;
+use progress::Told;
+
 pub use progress::Tell;
 pub use summary::{Summary, TaskSummary};
 pub use weave::{Options, Weaver};
@@ -47,7 +49,7 @@ pub fn import_telling(
     tell: Tell,
 ) -> Result<(Script, Summary), ImportError> {
     let mut magic = Vec::new();
-    perch_file::open(path)?.take(16).read_to_end(&mut magic)?;
+    perch_file::open(path)?.take(512).read_to_end(&mut magic)?;
     let mut weaver = Weaver::new(options);
     let origin = match &magic[..] {
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
@@ -67,13 +69,26 @@ pub fn import_telling(
             b'g',
             ..,
         ] => tracecmd::read(path, &mut weaver, tell)?,
+        text if is_a_trace(text) => {
+            let file = perch_file::open(path)?;
+            let bytes = file.metadata()?.len();
+            let mut input = BufReader::new(Told::new(file, bytes, tell));
+            tracecmd::lines(&mut input, &mut weaver)?
+        }
         _ => {
             return Err(ImportError::Input(
-                "expected a file of perf sched record (perf.data) or of trace-cmd record (trace.dat)".to_string(),
+                "expected a file of perf sched record (perf.data) or of trace-cmd record (trace.dat), or the text of trace-cmd report or of the kernel's own trace".to_string(),
             ));
         }
     };
     weaver.finish(&origin)
+}
+
+/// Returns true for the beginning of a trace as text: the kernel's, or what trace-cmd report prints.
+fn is_a_trace(begin: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(begin);
+    let begins = ["# tracer:", "cpus=", "CPU:", "version = "];
+    begins.iter().any(|word| text.starts_with(word)) || text.contains(": sched_")
 }
 
 /// Reads the output of `trace-cmd report -N -R -t -l`, for a recording that was converted to text

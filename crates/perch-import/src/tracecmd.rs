@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A reader of trace-cmd's trace.dat, in the form that `trace-cmd report` prints: trace.dat has
 //! versions, compression and the buffers of every kernel, and trace-cmd reads all of them. Two
-//! crates could be linked instead; both are under the Apache licence only.
+//! crates could be linked instead; both are under the Apache licence only. The same lines as people
+//! keep them are read too: what `trace-cmd report` prints by default, and the kernel's own `trace`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -84,16 +85,28 @@ pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Orig
         let text = text.trim_end();
         let wrong = || {
             ImportError::Input(format!(
-                "line {number} of what trace-cmd report prints makes no sense: \"{}\"",
+                "line {number} of the trace makes no sense: \"{}\"; expected TASK-PID [CPU] FLAGS TIME: EVENT: FIELDS, with flags such as d.h1. (the kernel's option irq-info)",
                 text.chars().take(200).collect::<String>()
             ))
         };
         if let Some(count) = text.strip_prefix("cpus=") {
             origin.cpus = count.parse().ok();
-        } else if let Some(rest) = text.strip_prefix("CPU:") {
+        } else if let Some(rest) = text.strip_prefix("# entries-in-buffer/entries-written:") {
+            let (lost, cpus) = header(rest).ok_or_else(wrong)?;
+            (origin.lost, origin.cpus) = (lost, Some(cpus));
+        } else if let Some(text) = text.strip_prefix("# tracer:") {
+            origin.tool = "ftrace";
+            if text.trim() != "nop" {
+                return Err(ImportError::Input(format!(
+                    "its tracer is {}: expected nop, with the sched events on",
+                    text.trim()
+                )));
+            }
+        } else if text.starts_with('#') {
+        } else if let Some(rest) = text.strip_prefix("CPU:").filter(|rest| rest.contains('[')) {
             let lost = dropped(rest).and_then(|lost| origin.lost.checked_add(lost));
             origin.lost = lost.ok_or_else(wrong)?;
-        } else if let Some((head, name, fields)) = parts(text) {
+        } else if let Some((head, name, fields)) = parts(text).or_else(|| readable(text)) {
             if let Some(kind) = kind(name, fields).ok_or_else(wrong)? {
                 weaver.event(&Event { kind, ..head })?;
             }
@@ -103,13 +116,21 @@ pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Orig
     }
 }
 
-/// Reads ` [12 EVENTS DROPPED]`, which has no number where the kernel did not count.
+/// Reads ` 9/12   #P:4` of the kernel's trace: the events that were overwritten, and the CPUs.
+fn header(rest: &str) -> Option<(u64, u32)> {
+    let (counts, cpus) = rest.split_once("#P:")?;
+    let (kept, written) = counts.trim().split_once('/')?;
+    let (kept, written) = (kept.parse::<u64>().ok()?, written.parse::<u64>().ok()?);
+    Some((written.checked_sub(kept)?, cpus.trim().parse().ok()?))
+}
+
+/// Reads ` [12 EVENTS DROPPED]` or ` [LOST 12 EVENTS]`, which have no number where the kernel did
+/// not count.
 fn dropped(rest: &str) -> Option<u64> {
     let (_, inside) = rest.split_once('[')?;
-    let count = inside
-        .strip_suffix("]")?
-        .strip_suffix("EVENTS DROPPED")?
-        .trim();
+    let inside = inside.strip_suffix("]")?;
+    let lost = || inside.strip_prefix("LOST")?.strip_suffix("EVENTS");
+    let count = inside.strip_suffix("EVENTS DROPPED").or_else(lost)?.trim();
     match count {
         "" => Some(1),
         count => count.parse().ok(),
@@ -128,12 +149,7 @@ fn parts(text: &str) -> Option<(Event, &str, &str)> {
         let (flags, after) = after.split_once(char::is_whitespace)?;
         let flags = u32::from_str_radix(flags, 16).ok()?;
         let (time, after) = after.trim_start().split_once(':')?;
-        let (seconds, fraction) = time.split_once('.')?;
-        if fraction.len() != 9 {
-            return None;
-        }
-        let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
-        let at_ns = at_ns.checked_add(fraction.parse().ok()?)?;
+        let at_ns = nanoseconds(time)?;
         let (name, fields) = after.trim_start().split_once(':')?;
         let context = match flags {
             flags if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
@@ -152,9 +168,106 @@ fn parts(text: &str) -> Option<(Event, &str, &str)> {
     })
 }
 
+/// Splits `<idle>-0  ( 12) [001] d.h2.  1.299999: sched_waking: comm=...` likewise: the task, its
+/// process where the kernel was asked for it, CPU, flags and time. Without flags a timer's wake-up
+/// would be taken for the interrupted task's.
+fn readable(text: &str) -> Option<(Event, &str, &str)> {
+    text.match_indices('[').find_map(|(at, _)| {
+        let (cpu, after) = text[at + 1..].split_once(']')?;
+        let cpu = cpu.parse().ok()?;
+        let mut task = text[..at].trim_end();
+        let mut process = None;
+        if let Some(inside) = task.strip_suffix(')') {
+            let (before, inside) = inside.rsplit_once('(')?;
+            process = inside.trim().parse().ok();
+            task = before.trim_end();
+        }
+        let pid = task.rsplit_once('-')?.1.parse().ok()?;
+        let (flags, after) = after.trim_start().split_once(char::is_whitespace)?;
+        let context = match flags.chars().nth(2)? {
+            'h' | 'H' | 'z' | 'Z' => Context::Interrupt,
+            's' => Context::Softirq,
+            '.' => Context::Task,
+            _ => return None,
+        };
+        let (time, after) = after.trim_start().split_once(':')?;
+        let (name, fields) = after.trim_start().split_once(':')?;
+        let event = Event {
+            at_ns: nanoseconds(time)?,
+            cpu,
+            pid,
+            process,
+            context,
+            kind: Kind::Migrate,
+        };
+        Some((event, name, fields.trim()))
+    })
+}
+
+/// Reads seconds with six or nine digits after the point.
+fn nanoseconds(time: &str) -> Option<u64> {
+    let (seconds, fraction) = time.split_once('.')?;
+    let scale = match fraction.len() {
+        6 => 1000,
+        9 => 1,
+        _ => return None,
+    };
+    let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+    at_ns.checked_add(fraction.parse::<u64>().ok()? * scale)
+}
+
+/// Reads the state of a task that leaves its CPU, in the kernel's letters or as bits.
+fn state(text: &str) -> Option<State> {
+    match text.chars().next()? {
+        '0'..='9' => text.parse().ok().map(State::of_bits),
+        'R' => Some(State::Runnable),
+        'X' | 'Z' | 'x' => Some(State::Dead),
+        'S' | 'D' | 'T' | 't' | 'P' | 'I' | 'K' | 'W' | 'N' => Some(State::Asleep),
+        _ => None,
+    }
+}
+
+/// Reads `hackbench:204 [120] S`, as trace-cmd's own words for an event are: the name, the task, its
+/// priority, and what follows.
+fn in_short(text: &str) -> Option<(Name, i32, i32, &str)> {
+    let (before, after) = text.rsplit_once(" [")?;
+    let (prio, rest) = after.split_once(']')?;
+    let (name, pid) = before.rsplit_once(':')?;
+    let name = Name::new(name.as_bytes());
+    Some((name, pid.parse().ok()?, prio.parse().ok()?, rest.trim()))
+}
+
+/// Reads the kind of an event in trace-cmd's own words; `None` for any other.
+fn kind_in_short(name: &str, fields: &str) -> Option<Kind> {
+    if name == "sched_switch" {
+        let (prev, next) = fields.rsplit_once(" ==> ")?;
+        let (prev_name, prev, prev_prio, left) = in_short(prev)?;
+        let (next_name, next, next_prio, _) = in_short(next)?;
+        return Some(Kind::Switch {
+            prev,
+            prev_name,
+            prev_prio,
+            state: state(left)?,
+            next,
+            next_prio,
+            next_name,
+        });
+    }
+    let (of, pid, ..) = in_short(fields)?;
+    match name {
+        "sched_waking" => Some(Kind::Waking { pid, name: of }),
+        "sched_wakeup" => Some(Kind::Wakeup { pid, name: of }),
+        "sched_wakeup_new" => Some(Kind::WakeupNew { pid, name: of }),
+        _ => None,
+    }
+}
+
 /// Reads the kind of an event; the outer `None` stands for missing fields, the inner for other
 /// events.
 fn kind(name: &str, fields: &str) -> Option<Option<Kind>> {
+    if let Some(kind) = kind_in_short(name, fields).filter(|_| !fields.contains("comm=")) {
+        return Some(Some(kind));
+    }
     let field = |name: &str| {
         let (_, after) = fields.rsplit_once(name)?;
         Some(after.split_ascii_whitespace().next().unwrap_or(""))
@@ -171,7 +284,7 @@ fn kind(name: &str, fields: &str) -> Option<Option<Kind>> {
             prev: pid(" prev_pid=")?,
             prev_name: text("prev_comm=", " prev_pid=")?,
             prev_prio: pid(" prev_prio=")?,
-            state: State::of_bits(field(" prev_state=")?.parse().ok()?),
+            state: state(field(" prev_state=")?)?,
             next: pid(" next_pid=")?,
             next_prio: pid(" next_prio=")?,
             next_name: text("next_comm=", " next_pid=")?,

@@ -20,7 +20,8 @@ const NAMES: usize = 12;
 /// The arguments of `perch import`.
 #[derive(Args)]
 pub struct Arguments {
-    /// A file of perf sched record (perf.data) or of trace-cmd record (trace.dat)
+    /// A file of perf sched record (perf.data) or of trace-cmd record (trace.dat), or a trace as
+    /// text: of trace-cmd report, or the kernel's own
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The workload to write

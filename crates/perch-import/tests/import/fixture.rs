@@ -2,7 +2,10 @@
 //! A recording written by hand in the form that `trace-cmd report` prints, and the script that the
 //! import must make of it.
 
-use perch_import::{Options, import_text};
+use perch_import::{Options, import, import_text};
+use proptest::prelude::*;
+
+use crate::perfdata::put;
 
 const REPORT: &str = include_str!("fixture.txt");
 const WORKLOAD: &str = include_str!("fixture.workload");
@@ -81,4 +84,108 @@ fn recording_of_some_tasks_is_refused() {
         why.contains("8 of its 9 switches") && why.contains("-P"),
         "{why}"
     );
+}
+
+/// The same recording as the kernel's own `trace` shows it, and as trace-cmd does by default.
+fn as_others_print_it(short: bool) -> String {
+    let mut text = match short {
+        true => "cpus=2\n".to_string(),
+        false => {
+            "# tracer: nop\n#\n# entries-in-buffer/entries-written: 20/20   #P:2\n#\n".to_string()
+        }
+    };
+    for line in REPORT.lines().skip(1) {
+        let Some((head, rest)) = line.split_once("-0x") else {
+            text += &match short {
+                true => format!("{line}\n"),
+                false => "CPU:1 [LOST 17 EVENTS]\n".to_string(),
+            };
+            continue;
+        };
+        let (flags, rest) = rest.split_once(' ').expect("flags");
+        let (task, cpu) = head.rsplit_once(' ').expect("a CPU");
+        let context = match u8::from_str_radix(flags, 16).expect("bits") {
+            bits if bits & 8 != 0 => 'h',
+            bits if bits & 16 != 0 => 's',
+            _ => '.',
+        };
+        let (time, rest) = rest.trim_start().split_once(':').expect("a time");
+        // The kernel's clock shows microseconds.
+        let time = if short { time } else { &time[..time.len() - 3] };
+        let mut rest = rest.to_string();
+        for (bits, letter) in [
+            ("0", "R"),
+            ("1", "S"),
+            ("2", "D"),
+            ("16", "X"),
+            ("32", "Z"),
+            ("256", "R+"),
+        ] {
+            let (from, to) = (
+                format!("prev_state={bits} "),
+                format!("prev_state={letter} ==> "),
+            );
+            rest = rest.replace(&from, &to);
+        }
+        if short && !rest.contains("fork") && !rest.contains("exec") {
+            for word in ["prev_comm=", "next_comm=", " comm=", "target_cpu="] {
+                rest = rest.replace(word, if word.starts_with('t') { "CPU:" } else { " " });
+            }
+            for (before, after) in [
+                (" prev_pid=", ":"),
+                (" next_pid=", ":"),
+                (" prev_prio=", " ["),
+                (" next_prio=", " ["),
+                (" prio=", " ["),
+                (" prev_state=", "] "),
+            ] {
+                rest = rest.replace(before, after);
+            }
+            let pid = rest.rfind(" pid=").filter(|_| rest.contains("sched_wak"));
+            if let Some(pid) = pid {
+                rest.replace_range(pid..pid + 5, ":");
+            }
+            rest = match rest.contains(" CPU:") {
+                true => rest.replace(" CPU:", "] CPU:"),
+                false => rest + "]",
+            };
+        }
+        text += &format!("{task} [00{cpu}] d.{context}1. {time}: {rest}\n");
+    }
+    text
+}
+
+#[test]
+fn trace_is_read_as_others_print_it() {
+    let (expected, _) = import_text(&mut REPORT.as_bytes(), &Options::default()).expect("a report");
+    for short in [false, true] {
+        let text = as_others_print_it(short);
+        let path = put(
+            if short { "report.txt" } else { "trace.txt" },
+            text.as_bytes(),
+        );
+        let (script, summary) =
+            import(&path, &Options::default()).unwrap_or_else(|why| panic!("{why}\n{text}"));
+        assert_eq!(script.tasks, expected.tasks, "{text}");
+        assert_eq!((summary.cpus, summary.lost), (Some(2), 17), "{text}");
+    }
+    // Without flags nobody knows a timer's wake-up from a task's.
+    let line = "a-1 [000] 5.000001: sched_waking: comm=b pid=2 prio=120 target_cpu=000";
+    let why = import_text(&mut line.as_bytes(), &Options::default()).expect_err("no flags");
+    assert!(why.to_string().contains("line 1 of"), "{why}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn changed_or_cut_text_never_panics(short in any::<bool>(), at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
+        let mut text = as_others_print_it(short).into_bytes();
+        let at = at.index(text.len());
+        text[at] = byte;
+        text.truncate(end.index(text.len()));
+        if let Ok((script, _)) = import_text(&mut &text[..], &Options::default()) {
+            prop_assert_eq!(script.check(), Ok(()));
+        }
+    }
 }
