@@ -230,9 +230,11 @@ pub enum SpecError {
         /// The reason.
         why: GuestMisfit,
     },
-    /// The value of `sync` is neither yes nor no.
-    #[error("sync={value}: expected yes or no")]
-    Sync {
+    /// The value of a key is neither yes nor no.
+    #[error("{key}={value}: expected yes or no")]
+    YesNo {
+        /// The key.
+        key: &'static str,
         /// The value.
         value: String,
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! hackbench (rt-tests), processes and sockets: every sender of a group writes to each of the
+//! hackbench (rt-tests), processes or threads, and sockets: every sender of a group writes to each of the
 //! group's receivers in turn, over and over.
 //!
 //! A parent forks all tasks, a group's receivers before its senders, and waits until each task has
@@ -111,12 +111,13 @@ impl Common {
     }
 }
 
-/// Builds hackbench in its default form.
+/// Builds hackbench over sockets.
 pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let groups = keys.count("groups", 10, 1, MAX_TASKS / 2)?;
     let fds = keys.number("fds", 20, 1, 10_000)?;
     let loops = keys.number("loops", 100, 1, 1_000_000_000)?;
     let size = keys.number("size", 100, 1, MAX_MESSAGE)?;
+    let threads = keys.is_on("threads")?;
     let allowed = keys.cpus()?;
     let n = 2 * groups * fds;
     if n >= MAX_TASKS {
@@ -192,7 +193,12 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     }
     let parent = common.parent(n as u32);
     tasks.push(task(parent.into(), Some(Dist::Uniform(0, 1_000_000))));
-    let spaces = one_process_each(&mut tasks);
+    // With -T all of them are threads of one process.
+    let mut spaces = one_process_each(&mut tasks);
+    if threads {
+        tasks.iter_mut().for_each(|task| task.space = Some(0));
+        spaces.truncate(1);
+    }
     Ok(Workload {
         channels: receivers as usize + 3,
         ..Workload::of(tasks, spaces, Measure::time())
@@ -202,6 +208,23 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_share_one_address_space() {
+        let machine = perch_machine::resolve("kunpeng920").unwrap();
+        let spaces = |spec| {
+            let workload = Workload::parse(spec, &machine).unwrap();
+            let last = workload.tasks.last().and_then(|task| task.space);
+            (workload.tasks.len(), workload.spaces.len(), last)
+        };
+        assert_eq!(spaces("hackbench:groups=1"), (41, 41, Some(40)));
+        assert_eq!(spaces("hackbench:groups=1,threads=yes"), (41, 1, Some(0)));
+        let why = Workload::parse("hackbench:threads=1", &machine).unwrap_err();
+        assert!(
+            why.to_string().contains("threads=1: expected yes or no"),
+            "{why}"
+        );
+    }
 
     #[test]
     fn a_socket_holds_what_the_kernel_lets_in() {

@@ -63,6 +63,21 @@ impl<'a> Keys<'a> {
         self.left.remove(key)
     }
 
+    /// Takes out `yes` or `no`, which is the default.
+    ///
+    /// # Errors
+    /// Refuses any other value.
+    pub fn is_on(&mut self, key: &'static str) -> Result<bool, SpecError> {
+        match self.text(key).as_deref() {
+            None | Some("no") => Ok(false),
+            Some("yes") => Ok(true),
+            Some(value) => Err(SpecError::YesNo {
+                key,
+                value: value.to_string(),
+            }),
+        }
+    }
+
     /// Takes out a number from `low` to `high`; the default if the spec does not give the key.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ const KINDS: [Kind; 17] = [
     Kind {
         name: "hackbench",
         help: "groups of senders that write to all receivers of theirs, timed; keys groups, fds, \
-               loops, size, where",
+               loops, size, threads (yes: of one process), where",
         build: hackbench::sockets,
     },
     Kind {

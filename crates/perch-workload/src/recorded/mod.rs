@@ -44,15 +44,7 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let lines = keys.number("lines", LINES, 0, 1_000_000)?;
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
     let spread = keys.number("spread", SPREAD, 0, 100)?;
-    let sync = match keys.text("sync").as_deref() {
-        None | Some("no") => false,
-        Some("yes") => true,
-        Some(other) => {
-            return Err(SpecError::Sync {
-                value: other.to_string(),
-            });
-        }
-    };
+    let sync = keys.is_on("sync")?;
     let allowed = keys.cpus()?;
     if path.is_empty() {
         return Err(SpecError::NoRecordedFile);
