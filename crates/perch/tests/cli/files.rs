@@ -88,7 +88,7 @@ fn counts_that_would_take_hours_are_refused() {
     for (task, words) in [
         (
             "{\"instance\": 100000, \"run\": 1}",
-            "\"instance\": expected at most 32768",
+            "\"a\": expected at most 32768 threads",
         ),
         (
             "{\"instance\": 30000, \"loop\": 500, \"phases\": {\"p\": {\"loop\": 2, \"run\": 1}}}",
