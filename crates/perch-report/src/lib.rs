@@ -41,9 +41,7 @@ pub use grid::{Align, Grid};
 #[cfg(feature = "pages")]
 pub use html::html;
 pub use junit::{TestCase, TestOutcome, junit};
-pub use moved::{
-    Cause, CountsFormat, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts,
-};
+pub use moved::{Cause, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter, raw_schema};

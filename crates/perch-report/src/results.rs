@@ -10,8 +10,6 @@ use perch_experiment::{Comparison, Report};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::moved::{HEAD, LineCounts, parse};
-
 /// The results that were read from one file.
 #[derive(Clone, Debug)]
 pub enum Results {
@@ -19,8 +17,6 @@ pub enum Results {
     Experiments(Vec<Report>),
     /// The output of `perch compare --format json`.
     Comparison(Box<Comparison>),
-    /// The file of `perch lab run --coherence --counts FILE.json`.
-    Counts(Box<LineCounts>),
 }
 
 /// The reason why a text holds no results. It follows the file's name.
@@ -28,14 +24,12 @@ pub enum Results {
 pub enum ResultsError {
     /// Not JSON at all.
     Json(serde_json::Error),
-    /// JSON, of none of the three.
+    /// JSON, of neither.
     Unknown,
     /// A key is missing, or its value has another type.
     Type(&'static str, serde_json::Error),
     /// Values of the right types that contradict each other, or that no page can show.
     Changed(&'static str, Defect),
-    /// A file of counts that perch does not write.
-    Counts(Defect),
 }
 
 impl fmt::Display for ResultsError {
@@ -43,15 +37,13 @@ impl fmt::Display for ResultsError {
         match self {
             ResultsError::Json(error) => write!(f, "is not JSON: {error}"),
             ResultsError::Unknown => f.write_str(
-                "is none of `perch experiment run --format json`, `perch compare --format json` \
-                 and `perch lab run --coherence --counts FILE.json`",
+                "is neither of `perch experiment run --format json` nor of `perch compare --format json`",
             ),
             ResultsError::Type(what, error) => write!(f, "is not {what}: {error}"),
             ResultsError::Changed(what, why) => write!(
                 f,
                 "is not {what} as perch writes it: {why}; write it again with --format json"
             ),
-            ResultsError::Counts(why) => write!(f, "is not a file of counts: {why}"),
         }
     }
 }
@@ -105,9 +97,6 @@ impl Results {
                     .map_err(|why| ResultsError::Changed("a comparison", why))?;
                 Ok(Results::Comparison(Box::new(found)))
             }
-            one if has(HEAD.0) => parse(one)
-                .map(|found| Results::Counts(Box::new(found)))
-                .map_err(ResultsError::Counts),
             _ => Err(ResultsError::Unknown),
         }
     }

@@ -64,7 +64,6 @@ fn kind(results: &Results) -> &'static str {
     match results {
         Results::Comparison(_) => "a result of perch compare",
         Results::Experiments(_) => "a result of perch experiment run",
-        Results::Counts(_) => "a file of counts, which has no scores",
     }
 }
 

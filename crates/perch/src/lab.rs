@@ -27,7 +27,7 @@ use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::{Host, Machine};
 use perch_plan::Settings;
-use perch_report::{CountsFormat, LineCounts};
+use perch_report::LineCounts;
 
 use crate::agent;
 use crate::arguments::duration_ns;
@@ -137,7 +137,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "N", requires = "coherence", help_heading = "Counting lines",
           value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
-    /// Also write all counts to a file, whose ending says how: .csv, .json or .md
+    /// Also write all counts to a file of JSON
     #[arg(
         long,
         value_name = "FILE",
@@ -275,11 +275,9 @@ fn run_command(
     let (argv, tools) = command_line(arguments);
     foresee(&tools, topology.arch())?;
     // A wrong ending of the file is told before the boot.
-    let form = arguments
-        .counts
-        .as_deref()
-        .map(coherence::format)
-        .transpose()?;
+    if let Some(file) = &arguments.counts {
+        coherence::check_ending(file)?;
+    }
     let deterministic = arguments.deterministic || arguments.coherence || arguments.timed;
     let clock = if deterministic {
         Clock::Deterministic
@@ -350,7 +348,7 @@ fn run_command(
     }
     if let Some((counted, symbols)) = guest.counted()? {
         let counts = coherence::counts(arguments, &setup, &release, (&counted, &symbols));
-        show(&counts, arguments.counts.as_deref().zip(form))?;
+        show(&counts, arguments.counts.as_deref())?;
     }
     if status == Status::Code(0) {
         then(&guest)?;
@@ -376,12 +374,9 @@ fn topology(arguments: &RunArguments) -> Result<Topology, Failure> {
 }
 
 /// Prints the counts of lines, and writes them to the file that was asked for.
-fn show(counts: &LineCounts, file: Option<(&Path, CountsFormat)>) -> Result<(), Failure> {
+fn show(counts: &LineCounts, file: Option<&Path>) -> Result<(), Failure> {
     emit(&counts.text())?;
-    let Some((path, form)) = file else {
-        return Ok(());
-    };
-    fresh::write(path, &counts.write(form))
+    file.map_or(Ok(()), |path| fresh::write(path, &counts.json()))
 }
 
 /// Prints how the command's tasks waited.

@@ -13,8 +13,7 @@ use crate::results::results;
 /// The arguments of `perch report`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Results of perch experiment run or perch compare with --format json, or what perch lab run
-    /// --coherence --counts FILE.json wrote; - is stdin
+    /// Results of perch experiment run or perch compare with --format json; - is stdin
     #[arg(required = true, value_name = "RESULT", value_hint = ValueHint::FilePath)]
     results: Vec<PathBuf>,
     /// Where to write the page [default: stdout]

@@ -10,12 +10,10 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-mod stacks;
 mod tails;
 
 use super::escape::escape;
 
-pub use stacks::{Part, Row, stacks};
 pub use tails::tails;
 
 /// The colour of texts and axes. style.css identifies the colours by these values.

@@ -6,7 +6,6 @@ mod chart;
 mod course;
 mod escape;
 mod machine;
-mod moved;
 mod overview;
 mod parts;
 mod ran;
@@ -18,7 +17,6 @@ use perch_experiment::{CellReport, Comparison, CountRow, Report, Verdict};
 use crate::circumstances;
 use crate::figure::{direction, figure, interval, percent};
 use crate::latency::rate;
-use crate::moved::LineCounts;
 use crate::paste::sheet::{Row, Sheet};
 use crate::results::Results;
 use crate::settled;
@@ -47,32 +45,10 @@ pub fn html(results: &[Results], version: &str) -> String {
                 overview::comparison(&mut contents, section, &title, found);
                 comparison(&mut body, section, &title, found);
             }
-            // They stand side by side in a section of their own.
-            Results::Counts(_) => {}
         }
     }
-    let counts: Vec<&LineCounts> = results
-        .iter()
-        .filter_map(|results| match results {
-            Results::Counts(found) => Some(&**found),
-            _ => None,
-        })
-        .collect();
-    let from = match (section, counts.is_empty()) {
-        (_, true) => {
-            "Everything here was simulated, except where it says published, or that a kernel ran in \
-             guests. Arms differ in nothing but what their names stand for."
-        }
-        (0, false) => "Everything here was counted in guests with real kernels.",
-        (_, false) => {
-            "Everything here was simulated, except where it says published, that a kernel ran in \
-             guests, or counted in one. Arms differ in nothing but what their names stand for."
-        }
-    };
-    if !counts.is_empty() {
-        moved::entry(&mut contents, section + 1, &counts);
-        moved::section(&mut body, section + 1, &counts);
-    }
+    let from = "Everything here was simulated, except where it says published, or that a kernel ran in \
+                guests. Arms differ in nothing but what their names stand for.";
     let style = include_str!("style.css");
     let version = escape(version);
     format!(

@@ -168,7 +168,7 @@ fn machines_are_drawn_with_every_cpu_in_the_width_of_the_page() {
 fn the_style_knows_every_colour() {
     let results = [with_loads("n=1").to_string(), compared().to_string()];
     let results = results.iter().map(|text| Results::parse(text).unwrap());
-    let results: Vec<Results> = results.chain([counted("stock", 40)]).collect();
+    let results: Vec<Results> = results.collect();
     let page = html(&results, "0.1.0");
     let (style, body) = page.split_once("</style>").unwrap();
     for attribute in ["fill=\"", "stroke=\""] {
@@ -194,12 +194,8 @@ fn what_is_no_result_is_refused_in_words() {
     broken["cells"][0]["unit"] = json!(7);
     for (text, expected) in [
         ("{", "is not JSON"),
-        ("{}", "is none of"),
-        ("[]", "is none of"),
-        (
-            "{\"counts\": \"sheep\"}",
-            "is not a file of counts: counts: found \"sheep\", expected one of cache lines",
-        ),
+        ("{}", "is neither of"),
+        ("[]", "is neither of"),
         (
             broken.to_string().as_str(),
             "is not an experiment: invalid type: integer `7`",
@@ -208,88 +204,6 @@ fn what_is_no_result_is_refused_in_words() {
         let error = Results::parse(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-}
-
-fn counted(scheduler: &str, far: u64) -> Results {
-    let counts = crate::moved::tests::sample(scheduler, far);
-    Results::parse(&counts.write(crate::CountsFormat::Json)).unwrap()
-}
-
-#[test]
-fn counts_of_lines_have_their_charts_and_tables_by_slot() {
-    let page = html(&[counted("stock", 40)], "0.1.0");
-    // Each of the two slots has charts of instructions, kinds and functions, and tables of lines used
-    // and lines moved besides; one has a chart of time.
-    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 7);
-    assert_eq!(count(&page, "<figcaption>"), 7);
-    assert_eq!(count(&page, "<table>"), 11);
-    for what in [
-        "Everything here was counted in guests with real kernels.",
-        "2 CPUs of kunpeng920, Linux 7.2.12, scheduler stock; counted by perch 0.1.0: perch lab run -- sh -c 'echo &quot;&lt;b&gt;&quot; &amp; true'",
-        "<a href=\"#s1-Slot-2\">Slot 2</a>",
-        "<h3 id=\"s1-Slot-2\">",
-        // 20 upgrades in 4 operations, all of them stores within the LLC.
-        "<th>function</th><th>moves</th><th>loads</th><th>stores</th><th>cluster, %</th>\
-         <th>LLC, %</th><th>machine, %</th>",
-        "<td>ttwu_&lt;queue&gt;</td><td>5.000</td><td>0.00</td><td>5.000</td><td>0.0</td>\
-         <td>100.0</td><td>0.0</td>",
-        "<td>0</td><td>10.00</td><td>100.00</td>",
-        // Two cold kinds of 3 and 5 ns in 4 operations, and lines of the LLC of 2 and 6 ns.
-        "<th>CPU</th><th>instructions</th><th>SMT</th><th>memory</th><th>LLC</th><th>queue</th>\
-         <th>store buffer</th><th>idle exit</th><th>sum</th>",
-        "<td>0</td><td>10.00</td><td>1.000</td><td>2.000</td><td>2.000</td><td>0.250</td>\
-         <td>1.750</td><td>0.125</td><td>17.12</td>",
-        "<tr><th>CPU</th><th>data</th></tr>\n<tr><td>0</td><td>9</td></tr>",
-        "<tr><th>CPU</th><th>data</th><th>code</th></tr>\n<tr><td>0</td><td>9</td><td>70</td></tr>",
-        "<td>upgrade</td><td>0.00</td><td>0.00</td><td>5.000</td><td>0.00</td><td>0.00</td>\
-         <td>0.500</td>",
-        "<td>runqueues+0x8</td><td>15.00</td><td>ttwu_&lt;queue&gt;</td><td>(user)</td>",
-    ] {
-        assert!(page.contains(what), "{what}: {page}");
-    }
-    assert!(!page.contains("<queue>") && !page.contains("<b>"));
-    assert!(!page.contains("Functions that differ most"));
-}
-
-#[test]
-fn counts_of_several_schedulers_stand_side_by_side() {
-    let files = [counted("stock", 40), counted("perch cluster=perch", 4)];
-    let page = html(&files, "0.1.0");
-    // A chart more for each slot: the functions that differ.
-    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 9);
-    assert_eq!(count(&page, "<h2 id="), 1);
-    let different = page
-        .split("<h4>Functions that differ most</h4>")
-        .nth(1)
-        .unwrap();
-    let (_, table) = different.split_once("<table>").unwrap();
-    let (table, _) = table.split_once("</table>").unwrap();
-    assert_eq!(count(table, "<tr>"), 2, "{table}");
-    for what in [
-        "<th>perch cluster=perch difference</th>",
-        "<td>10.00</td><td>0.0</td><td>0.0</td><td>100.0</td><td>1.000</td><td>-9.000</td>",
-    ] {
-        assert!(table.contains(what), "{what}: {table}");
-    }
-    // Nothing but a number tells files of one scheduler apart.
-    let page = html(&[counted("stock", 40), counted("stock", 4)], "0.1.0");
-    assert!(page.contains("<th>1 moves</th>") && page.contains("<th>2 moves</th>"));
-    // Of a timed and another guest, only the timed one has time.
-    let mut untimed = crate::moved::tests::sample("stock", 40);
-    untimed.slots.remove(0);
-    untimed.slots[0].slot = 1;
-    let page = html(
-        &[counted("stock", 40), Results::Counts(untimed.into())],
-        "0.1.0",
-    );
-    assert!(page.contains("<th>timed aside</th>") && !page.contains("<th>not timed aside</th>"));
-    assert!(page.contains("<td>0</td><td>timed</td><td>10.00</td>"));
-    assert!(!page.contains("<td>not timed</td>"));
-    // Beside simulated results, only these are said to be counted.
-    let compared = Results::parse(&compared().to_string()).unwrap();
-    let page = html(&[counted("stock", 40), compared], "0.1.0");
-    assert_eq!(count(&page, "<h2 id="), 2);
-    assert!(page.contains("that a kernel ran in guests, or counted in one."));
 }
 
 /// A comparison that measured for a time has a chart of its first score over that time, with a line where

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Files of counts. docs/formats.md describes the keys and the columns.
+//! The file of counts. docs/formats.md describes the keys and the columns.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
@@ -12,41 +11,11 @@ use super::task::Figure;
 use super::{
     Cause, HEAD, LineCounts, MODES, Move, SlotCounts, USES, VERSION, between_cpus, distance_name,
 };
-use crate::experiment::finite;
-use crate::format::UnknownEnding;
-use crate::grid::Grid;
-use crate::records::write_csv;
-
-/// The format in which counts are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountsFormat {
-    /// One line a figure, with a header.
-    Csv,
-    /// An object that `perch report` reads.
-    Json,
-    /// Markdown tables, of the most important figures.
-    Markdown,
-}
-
-impl CountsFormat {
-    /// Returns the format that the file's ending names.
-    ///
-    /// # Errors
-    /// Another ending, or none.
-    pub fn of(path: &Path) -> Result<CountsFormat, UnknownEnding> {
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("csv") => Ok(CountsFormat::Csv),
-            Some("json") => Ok(CountsFormat::Json),
-            Some("md") => Ok(CountsFormat::Markdown),
-            _ => Err(UnknownEnding(path.to_path_buf())),
-        }
-    }
-}
 
 /// One figure of a slot.
 #[derive(Debug, Default, Serialize)]
 struct Record<'a> {
-    /// `operations` and `accesses` in CSV alone, `instructions`, `used`, `time_ps`, `moved`, `aside`,
+    /// `instructions`, `used`, `time_ps`, `moved`, `aside`,
     /// `function`, `line` or `task`.
     what: &'static str,
     /// A CPU, a function, a line, or a task.
@@ -166,20 +135,12 @@ fn records(slot: &SlotCounts) -> Vec<Record<'_>> {
 impl LineCounts {
     /// Returns tables for a person.
     pub fn text(&self) -> String {
-        sections(self, "", Grid::text)
+        sections(self)
     }
 
-    /// Returns a file's text in a format.
-    pub fn write(&self, format: CountsFormat) -> String {
-        match format {
-            CountsFormat::Markdown => sections(self, "### ", Grid::markdown),
-            CountsFormat::Json => self.json(),
-            CountsFormat::Csv => self.csv(),
-        }
-    }
-
-    /// Each record has a line of its own, because people search such files and compare them.
-    fn json(&self) -> String {
+    /// Returns the text of a file of JSON. Each record has a line of its own, because people search such files
+    /// and compare them.
+    pub fn json(&self) -> String {
         let text = |value: &str| json!(value).to_string();
         let (key, value) = HEAD;
         let mut json = format!("{{\n  \"{key}\": \"{value}\",\n  \"version\": {VERSION},\n");
@@ -210,42 +171,5 @@ impl LineCounts {
         }
         json.push_str("\n  ]\n}\n");
         json
-    }
-
-    fn csv(&self) -> String {
-        let header = [
-            "slot",
-            "what",
-            "name",
-            "mode",
-            "kind",
-            "distance",
-            "count",
-            "per_operation",
-            "loaded_by",
-            "written_by",
-        ];
-        let mut lines = vec![header.map(str::to_string).to_vec()];
-        for slot in &self.slots {
-            let head = [
-                Record::new("operations", "", slot.operations),
-                Record::new("accesses", "", slot.accesses),
-            ];
-            for record in head.into_iter().chain(records(slot)) {
-                lines.push(vec![
-                    slot.slot.to_string(),
-                    record.what.to_string(),
-                    record.name,
-                    record.mode.to_string(),
-                    record.kind.to_string(),
-                    record.distance.to_string(),
-                    record.count.to_string(),
-                    finite(slot.per(record.count)),
-                    record.loaded_by.to_string(),
-                    record.written_by.to_string(),
-                ]);
-            }
-        }
-        write_csv(&lines)
     }
 }

@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Counts of the cache lines that moved between the CPUs of a guest: the data that all formats, the
-//! page and the reader of files share. docs/hardware.md tells what is counted.
+//! Counts of the cache lines that moved between the CPUs of a guest, and their tables and file.
+//! docs/hardware.md tells what is counted.
 
 mod file;
-mod read;
-pub(crate) mod tables;
+mod tables;
 mod task;
-pub(crate) mod time;
+mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use perch_machine::Distance;
 pub use perch_machine::moves::{LineKind, Move, Moves};
 
-pub use file::CountsFormat;
-pub(crate) use read::parse;
 pub use task::TaskCounts;
 
 /// The words in files for users' code and the kernel's, in the order of all pairs here.
-pub(crate) const MODES: [&str; 2] = ["user", "kernel"];
+const MODES: [&str; 2] = ["user", "kernel"];
 
 /// The words in files for lines of data and of code, in the order of all pairs here.
-pub(crate) const USES: [&str; 2] = ["data", "code"];
+const USES: [&str; 2] = ["data", "code"];
 
 /// The key by which a reader recognises a JSON file of counts, and its value.
-pub(crate) const HEAD: (&str, &str) = ("counts", "cache lines");
+const HEAD: (&str, &str) = ("counts", "cache lines");
 
 /// Functions, lines and tasks that a table shows; a file has them all.
 const SHOWN: usize = 20;
 
-/// The version of the JSON that this perch writes, and the only one that it reads.
-pub(crate) const VERSION: u64 = 1;
+/// The version of the JSON that this perch writes.
+const VERSION: u64 = 1;
 
 /// A thing that takes a CPU's modelled time. A halted CPU spends none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,17 +47,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause but lines.
-    pub(crate) const OTHERS: [Cause; 5] = [
-        Cause::Instructions,
-        Cause::Smt,
-        Cause::Queue,
-        Cause::Stores,
-        Cause::Exit,
-    ];
-
     /// Returns the cause's name in files; tables call lines by their distance.
-    pub(crate) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Cause::Instructions => "instructions",
             Cause::Smt => "SMT",
@@ -132,62 +120,51 @@ pub struct LineCounts {
     pub slots: Vec<SlotCounts>,
 }
 
-/// One slot of each of the files that stand side by side, with the file's name; a file that stands
-/// alone has an empty name.
-pub(crate) type Arms<'a> = [(String, &'a SlotCounts)];
-
 /// Returns a distance's name in tables and files.
-pub(crate) const fn distance_name(distance: Distance) -> &'static str {
+const fn distance_name(distance: Distance) -> &'static str {
     match distance {
         Distance::Cpu => "memory",
         distance => distance.name(),
     }
 }
 
-/// Returns the sum of the moves that `is` picks. A damaged file's counts may be of any size, so the
-/// sum stops at the largest number.
-pub(crate) fn count(moves: &Moves, is: impl Fn(&Move) -> bool) -> u64 {
+/// Returns the sum of the moves that `is` picks. The sum stops at the largest number.
+fn count(moves: &Moves, is: impl Fn(&Move) -> bool) -> u64 {
     let picked = moves.iter().filter(|(moved, _)| is(moved));
     picked.fold(0, |sum, (_, count)| sum.saturating_add(*count))
 }
 
 /// Returns how many lines moved from CPU to CPU.
-pub(crate) fn between_cpus(moves: &Moves) -> u64 {
+fn between_cpus(moves: &Moves) -> u64 {
     count(moves, |moved| moved.kind.is_between_cpus())
 }
 
 impl SlotCounts {
     /// Returns whether the guest's time was modelled.
-    pub(crate) fn is_timed(&self) -> bool {
+    fn is_timed(&self) -> bool {
         !self.time_ps.is_empty()
     }
 
     /// Returns `count` for each operation.
-    pub(crate) fn per(&self, count: u64) -> f64 {
+    fn per(&self, count: u64) -> f64 {
         count as f64 / self.operations.max(1) as f64
     }
 
     /// Returns the moves of users' and the kernel's code that `is` picks.
-    pub(crate) fn count(&self, is: impl Fn(&Move) -> bool) -> u64 {
+    fn count(&self, is: impl Fn(&Move) -> bool) -> u64 {
         let [user, kernel] = self.moved.each_ref().map(|moves| count(moves, &is));
         user.saturating_add(kernel)
     }
 
     /// Returns the distances over which any line moved, nearest first.
-    pub(crate) fn distances(&self) -> BTreeSet<Distance> {
+    fn distances(&self) -> BTreeSet<Distance> {
         let moved = self.moved.iter().flatten();
         let moved = moved.filter(|(_, count)| **count > 0);
         moved.map(|(moved, _)| moved.distance).collect()
     }
 
-    /// Returns a function's moves between CPUs for each operation, 0 where it is not known.
-    pub(crate) fn function(&self, name: &str) -> f64 {
-        let moves = self.functions.get(name);
-        self.per(moves.map_or(0, between_cpus))
-    }
-
     /// Returns the lines, those that moved most first.
-    pub(crate) fn most_moved(&self) -> Vec<&LineMoves> {
+    fn most_moved(&self) -> Vec<&LineMoves> {
         let mut lines: Vec<&LineMoves> = self.lines.iter().collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.moves));
         lines
@@ -195,4 +172,4 @@ impl SlotCounts {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

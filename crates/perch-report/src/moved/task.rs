@@ -54,16 +54,6 @@ impl TaskCounts {
         }
     }
 
-    pub(super) fn figure_mut(&mut self, figure: Figure) -> &mut u64 {
-        match figure {
-            Figure::Runs => &mut self.runs,
-            Figure::Data => &mut self.data,
-            Figure::Own => &mut self.own,
-            Figure::Code => &mut self.code,
-        }
-    }
-
-    /// A damaged file's counts may be of any size.
     fn executed(&self) -> u64 {
         self.instructions[0].saturating_add(self.instructions[1])
     }

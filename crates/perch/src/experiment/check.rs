@@ -76,7 +76,7 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
 fn experiments(path: &Path) -> Result<Vec<Report>, Failure> {
     match results(path)? {
         Results::Experiments(reports) => Ok(reports),
-        Results::Comparison(_) | Results::Counts(_) => Err(Failure::input(format!(
+        Results::Comparison(_) => Err(Failure::input(format!(
             "{} has no cells; expected the output of perch experiment run --format json",
             path.display()
         ))),

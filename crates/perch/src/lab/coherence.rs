@@ -7,7 +7,7 @@ use std::path::Path;
 
 use perch_lab::coherence::{Counted, Line, Slot, Spent, Symbols, Task};
 use perch_lab::guest::Setup;
-use perch_report::{Cause, CountsFormat, LineCounts, LineMoves, Moves, SlotCounts, TaskCounts};
+use perch_report::{Cause, LineCounts, LineMoves, Moves, SlotCounts, TaskCounts};
 
 use super::{RunArguments, Scheduler};
 use crate::arguments::origin;
@@ -24,9 +24,15 @@ const NAMELESS: &str = "(no symbol)";
 /// an address further behind the last symbol is not that symbol's.
 const LONGEST: u64 = 1 << 20;
 
-/// Returns the format that the ending of the file of `--counts` names.
-pub fn format(path: &Path) -> Result<CountsFormat, Failure> {
-    CountsFormat::of(path).map_err(|why| Failure::input(format!("--counts {why}")))
+/// Refuses a file of `--counts` whose name does not end as its form does.
+pub fn check_ending(path: &Path) -> Result<(), Failure> {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("json") => Ok(()),
+        _ => Err(Failure::input(format!(
+            "--counts {}: expected a name that ends in .json",
+            path.display()
+        ))),
+    }
 }
 
 /// Returns the counts of a guest, with what brings them back.
@@ -225,27 +231,26 @@ mod tests {
 
     #[test]
     fn addresses_have_names_in_files_and_operations_are_the_users() {
-        let csv = counted(Some(2)).write(CountsFormat::Csv);
+        let json = counted(Some(2)).json();
         for line in [
-            "1,operations,,,,,2,1,,",
-            "1,used,0,,data,,6,3,,",
-            "1,time_ps,0,,instructions,,4000,2000,,",
-            "1,time_ps,0,,dirty load,node,2000,1000,,",
-            "1,aside,0,,upgrade,node,2,1,,",
-            "1,function,try_to_wake_up,,dirty load,node,40,20,,",
-            "1,function,(user),,dirty load,cluster,4,2,,",
-            "1,function,(no symbol),,dirty load,LLC,2,1,,",
-            "1,line,runqueues+0x8,,,,60,30,try_to_wake_up,ttwu_queue",
-            "1,line,ffff888000002000,,,,4,2,(user),",
-            "1,line,ffffffffa0003000,,,,1,0.5,,",
+            r#"{"what":"used","name":"0","kind":"data","count":6}"#,
+            r#"{"what":"time_ps","name":"0","kind":"instructions","count":4000}"#,
+            r#"{"what":"time_ps","name":"0","kind":"dirty load","distance":"node","count":2000}"#,
+            r#"{"what":"aside","name":"0","kind":"upgrade","distance":"node","count":2}"#,
+            r#"{"what":"function","name":"try_to_wake_up","kind":"dirty load","distance":"node","count":40}"#,
+            r#"{"what":"function","name":"(user)","kind":"dirty load","distance":"cluster","count":4}"#,
+            r#"{"what":"function","name":"(no symbol)","kind":"dirty load","distance":"LLC","count":2}"#,
+            r#"{"what":"line","name":"runqueues+0x8","count":60,"loaded_by":"try_to_wake_up","written_by":"ttwu_queue"}"#,
+            r#"{"what":"line","name":"ffff888000002000","count":4,"loaded_by":"(user)"}"#,
+            r#"{"what":"line","name":"ffffffffa0003000","count":1}"#,
         ] {
-            assert!(csv.lines().any(|found| found == line), "{line}: {csv}");
+            assert!(json.contains(line), "{line}: {json}");
         }
     }
 
     #[test]
     fn another_ending_is_refused() {
-        let error = format("b.txt".as_ref()).unwrap_err();
+        let error = check_ending("b.txt".as_ref()).unwrap_err();
         assert!(error.message.starts_with("--counts b.txt: "), "{error:?}");
     }
 }
