@@ -166,6 +166,11 @@ fn a_slot_has_the_columns_that_it_counts() {
     assert_eq!(tables::used(timed).head(), ["CPU", "data"]);
     assert_eq!(tables::used(timed).rows(), [["0", "9"], ["1", "5"]]);
     assert_eq!(tables::used(untimed).head(), ["CPU", "data", "code"]);
-    let has_aside = |slot| tables::moves(slot).head().iter().any(|name| name == "aside");
+    let has_aside = |slot| {
+        tables::moves(slot)
+            .head()
+            .iter()
+            .any(|name| name == "aside")
+    };
     assert!(has_aside(timed) && !has_aside(untimed));
 }
