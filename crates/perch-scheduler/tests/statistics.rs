@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use perch_plan::interface::Event;
 use perch_policy::Reason;
@@ -326,10 +327,16 @@ fn get(address: SocketAddr, request: &str) -> String {
     answer
 }
 
+/// A listener that a slow host does not make impatient.
+fn patient(folder: &Folder) -> Listener {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), folder.socket()).unwrap();
+    listener.with_patience(Duration::from_secs(24 * 3600))
+}
+
 #[test]
 fn a_collector_gets_what_it_asks_for() {
     let folder = Folder::new("listen");
-    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), folder.socket()).unwrap();
+    let listener = patient(&folder);
     let address = listener.address().unwrap();
     // It listens for as long as the process lives.
     std::thread::spawn(move || listener.serve());
@@ -377,7 +384,7 @@ fn a_collector_gets_what_it_asks_for() {
 #[test]
 fn slow_clients_do_not_keep_a_collector_away() {
     let folder = Folder::new("slow");
-    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), folder.socket()).unwrap();
+    let listener = patient(&folder);
     let address = listener.address().unwrap();
     std::thread::spawn(move || listener.serve());
     let slow = (0..40).map(|_| {

@@ -96,20 +96,14 @@ impl Scenario {
             workload: self.workload.spec.clone(),
             why,
         })?;
-        let joins = |op: &Op| matches!(op, Op::Join { .. });
-        if let Some(scheduler) = &self.scheduler {
-            if self
-                .workload
-                .tasks
-                .iter()
-                .any(|t| t.program.iter().any(joins))
-            {
-                return Err(SimError::Scheduler {
-                    words: scheduler.words().to_string(),
-                    why: "tasks that change their group are not simulated under sched_ext"
-                        .to_string(),
-                });
-            }
+        let mut ops = self.workload.tasks.iter().flat_map(|t| t.program.iter());
+        if let Some(scheduler) = &self.scheduler
+            && ops.any(|op| matches!(op, Op::Join { .. }))
+        {
+            return Err(SimError::Scheduler {
+                words: scheduler.words().to_string(),
+                why: "tasks that change their group are not simulated under sched_ext".to_string(),
+            });
         }
         let end_ns = self.warmup_ns.checked_add(self.measure_ns);
         if end_ns.is_none_or(|end_ns| end_ns > CENTURY_NS) {

@@ -168,17 +168,23 @@ const MAX_BYTES: u64 = 1 << 40;
 
 impl Bytes {
     pub fn parse(text: &str) -> Option<Bytes> {
+        let (number, unit) = Bytes::split(text)?;
+        let bytes = number.parse::<u64>().ok()?.checked_mul(unit)?;
+        (bytes <= MAX_BYTES).then_some(Bytes(bytes))
+    }
+
+    /// Splits a size into the text of its number and the bytes of its unit.
+    pub fn split(text: &str) -> Option<(&str, u64)> {
         let text = text.trim();
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let shift = match text[digits.len()..].trim() {
+        let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let shift = match text[number.len()..].trim() {
             "" | "B" => 0,
             "K" | "KiB" => 10,
             "M" | "MiB" => 20,
             "G" | "GiB" => 30,
             _ => return None,
         };
-        let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
-        (bytes <= MAX_BYTES).then_some(Bytes(bytes))
+        Some((number, 1 << shift))
     }
 }
 

@@ -6,6 +6,7 @@ use super::{EXPECTED, at_line, draft, finish};
 use crate::cpulist;
 use crate::draft::Group;
 use crate::error::{MachineError, Place};
+use crate::format::Bytes;
 use crate::model::Machine;
 use crate::survey;
 use serde_json::Value;
@@ -267,17 +268,9 @@ impl Fields<'_> {
 
 /// Reads a size, which may have a fraction: `1.5 MiB`, `32K`, `65536`.
 fn bytes(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = match text[digits.len()..].trim() {
-        "" | "B" => 0,
-        "K" | "KiB" => 10,
-        "M" | "MiB" => 20,
-        "G" | "GiB" => 30,
-        _ => return None,
-    };
-    let number: f64 = digits.parse().ok()?;
+    let (number, unit) = Bytes::split(text)?;
+    let number: f64 = number.parse().ok()?;
     (0.0..1e12)
         .contains(&number)
-        .then(|| number * f64::from(1 << unit))
+        .then_some(number * unit as f64)
 }

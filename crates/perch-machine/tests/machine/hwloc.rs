@@ -2,7 +2,7 @@
 //! Tests of machines from hwloc's XML: hand-written files, and every topology that can be put into
 //! one.
 
-use crate::common::surveyed;
+use crate::common::{edited, surveyed};
 use perch_machine::hwloc::from_xml_str;
 use perch_machine::{Cpu, Distance, Machine, import, library};
 use proptest::prelude::*;
@@ -281,13 +281,7 @@ proptest! {
         file in 0..DAMAGED.len(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0..40usize, "\\PC{0,6}"), 1..5),
     ) {
-        let mut text: Vec<char> = std::fs::read_to_string(data(DAMAGED[file])).unwrap().chars().collect();
-        for (at, length, insert) in edits {
-            let at = at.index(text.len());
-            let end = (at + length).min(text.len());
-            text.splice(at..end, insert.chars());
-        }
-        let text: String = text.into_iter().collect();
+        let text = edited(&std::fs::read_to_string(data(DAMAGED[file])).unwrap(), edits);
         if let Ok(found) = from_xml_str(&text, "damaged") {
             prop_assert!(!found.cpus.is_empty());
         }

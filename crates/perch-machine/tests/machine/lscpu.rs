@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of machines from lscpu's text: its tables, its summaries, and what neither tells.
 
-use crate::common::surveyed;
+use crate::common::{edited, surveyed};
 use perch_machine::lscpu::from_str;
 use perch_machine::{Cpu, Machine, library};
 use proptest::prelude::*;
@@ -98,13 +98,7 @@ proptest! {
             4 => json(SUMMARY),
             table => tables(&machine)[table].clone(),
         };
-        let mut text: Vec<char> = text.chars().collect();
-        for (at, length, insert) in edits {
-            let at = at.index(text.len());
-            let end = (at + length).min(text.len());
-            text.splice(at..end, insert.chars());
-        }
-        let text: String = text.into_iter().collect();
+        let text = edited(&text, edits);
         if let Ok(found) = from_str(&text, "damaged") {
             let again = Machine::from_toml_str(&found.to_toml(), "again").unwrap();
             prop_assert_eq!(found, again);

@@ -2,6 +2,7 @@
 //! Tests that machine files that contradict themselves are refused with file, line, key, reason and
 //! what was expected; reading a file never panics, whatever stands in it.
 
+use crate::common::edited;
 use perch_machine::{Machine, library};
 use proptest::prelude::*;
 
@@ -421,13 +422,7 @@ proptest! {
                        cores_per_cluster = 4\nthreads_per_core = 2\nnumbering = \"threads-last\"\n\
                        [numa]\ndistance = [[10, 20], [20, 10]]\n";
         let text = if explicit { machine.to_toml() } else { regular.to_string() };
-        let mut text: Vec<char> = text.chars().collect();
-        for (at, length, insert) in edits {
-            let at = at.index(text.len());
-            let end = (at + length).min(text.len());
-            text.splice(at..end, insert.chars());
-        }
-        let text: String = text.into_iter().collect();
+        let text = edited(&text, edits);
         if let Ok(found) = Machine::from_toml_str(&text, "damaged") {
             let again = Machine::from_toml_str(&found.to_toml(), "again").unwrap();
             prop_assert_eq!(found, again);

@@ -31,6 +31,7 @@ const OPENMETRICS: &str = "application/openmetrics-text";
 pub struct Listener {
     port: TcpListener,
     socket: Arc<PathBuf>,
+    patience: Duration,
 }
 
 impl Listener {
@@ -43,7 +44,14 @@ impl Listener {
         Ok(Listener {
             port: TcpListener::bind(address)?,
             socket: Arc::new(socket),
+            patience: PATIENCE,
         })
+    }
+
+    /// Returns the listener with another time in which a collector has to send its request and take the
+    /// answer.
+    pub fn with_patience(self, patience: Duration) -> Listener {
+        Listener { patience, ..self }
     }
 
     /// The address at which it listens, with the port that the system chose for port 0.
@@ -65,12 +73,13 @@ impl Listener {
             }
             let stream = Arc::new(stream);
             let (socket, among) = (Arc::clone(&self.socket), Arc::clone(&clients));
+            let patience = self.patience;
             clients.come(&stream);
             let thread = thread::Builder::new().name("perch-listen".to_string());
             let served = Arc::clone(&stream);
             let started = thread.spawn(move || {
                 // A client that stops listening ends its own connection only.
-                let _ = answer(&served, &socket);
+                let _ = answer(&served, &socket, patience);
                 among.go(&served);
             });
             if started.is_err() {
@@ -109,10 +118,10 @@ struct Asked {
     openmetrics: bool,
 }
 
-fn answer(mut stream: &TcpStream, socket: &Path) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn answer(mut stream: &TcpStream, socket: &Path, patience: Duration) -> io::Result<()> {
+    stream.set_write_timeout(Some(patience))?;
     let plain = "text/plain; charset=utf-8";
-    let (status, kind, body) = match asked(stream)? {
+    let (status, kind, body) = match asked(stream, patience)? {
         None => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
         Some(Asked { is_get: false, .. }) => (
             "405 Method Not Allowed",
@@ -156,9 +165,9 @@ fn report(socket: &Path) -> Result<Option<Report>, StatisticsError> {
 
 /// Reads a request up to the end of its headers; none if it is none, or longer than any that makes
 /// sense.
-fn asked(mut stream: &TcpStream) -> io::Result<Option<Asked>> {
+fn asked(mut stream: &TcpStream, patience: Duration) -> io::Result<Option<Asked>> {
     let mut text = Vec::new();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     loop {
         // No time left is an error.
         stream.set_read_timeout(Some(until.saturating_duration_since(Instant::now())))?;
