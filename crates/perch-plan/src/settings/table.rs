@@ -179,8 +179,8 @@ settings! {
     "maximum number of tracked processes; those beyond are placed as if cache were off"
 
     groups: Option<u64> = None, range(0, 65_536), Nothing, unasked DEFAULT_GROUPS;
-    "maximum number of cgroups whose cpu.weight counts; those beyond are part of the one above, and \
-     at 0 no weight counts"
+    "maximum number of cgroups whose cpu.weight and cpu.max count; those beyond are part of the one \
+     above, and perch ends for one that has a cpu.max; at 0 none count"
 
     // Of each period, as the kernel's own real-time class has it, though of a second. Less than
     // all: the kernel throws a scheduler out that lets a task wait for ever.

@@ -21,7 +21,8 @@
  * The table of groups has a fixed size. A group has a slot there from its
  * creation until it is deleted and its last task is gone: each task and each
  * child holds a reference. A group that finds the table full has no slot, and its
- * tasks count for the group above.
+ * tasks count for the group above, whose cpu.max holds for them; with a cpu.max of
+ * its own it ends the load (limit.h).
  */
 #ifndef PERCH_GROUP_H
 #define PERCH_GROUP_H

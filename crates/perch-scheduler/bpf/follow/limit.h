@@ -342,12 +342,11 @@ static __attribute__((noinline)) perch_u32 has_quota(perch_u32 slot)
 /* No quota is so long: the kernel writes the largest number for "max". */
 #define PERCH_QUOTA_MOST_US (1ull << 43)
 
-/* The group in this slot, which is alive, gets this cpu.max. */
-static inline void limit_slot(perch_u32 slot, perch_u64 period_us, perch_u64 quota_us,
+/* The group in this slot, which is alive, gets this cpu.max; a quota of 0 is none. */
+static inline void limit_slot(perch_u32 slot, perch_u64 period_us, perch_u64 quota_ns,
 			      perch_u64 burst_us)
 {
 	struct perch_group_slot __arena *g = group_at(slot);
-	perch_u64 quota_ns = quota_us < PERCH_QUOTA_MOST_US ? quota_us * 1000 : 0;
 	perch_u32 i;
 
 	if (!quota_ns && !g->quota_ns) {
@@ -365,13 +364,30 @@ static inline void limit_slot(perch_u32 slot, perch_u64 period_us, perch_u64 quo
 			group_at(i + 1)->limited = has_quota(i + 1);
 }
 
+/*
+ * Ends the load: a group without a slot has a cpu.max, to which nobody would hold its tasks. The
+ * kernel's own scheduler does.
+ */
+static inline void leave_limit(struct cgroup *cgrp)
+{
+	static char why[] = "cgroup %s has a cpu.max, and the table of %llu groups is full: "
+			    "groups has to be larger";
+	unsigned long long data[] = {(unsigned long long)BPF_CORE_READ(cgrp, kn, name),
+				     config()->nr_groups};
+
+	scx_bpf_exit_bstr(0, why, data, sizeof(data));
+}
+
 static inline void limit_group(struct cgroup *cgrp, perch_u64 period_us, perch_u64 quota_us,
 			       perch_u64 burst_us)
 {
 	struct perch_cgroup_slot *held = bpf_cgrp_storage_get(&cgroups, cgrp, 0, 0);
+	perch_u64 quota_ns = quota_us < PERCH_QUOTA_MOST_US ? quota_us * 1000 : 0;
 
 	if (held && held->own)
-		limit_slot(held->slot, period_us, quota_us, burst_us);
+		limit_slot(held->slot, period_us, quota_ns, burst_us);
+	else if (quota_ns)
+		leave_limit(cgrp);
 }
 
 /* The cgroup is deleted: none of its tasks runs any more. */

@@ -7,7 +7,7 @@ use std::iter;
 use perch_lab::Cpus;
 use perch_plan::interface::Event;
 
-use crate::guest::{Lab, SHELL, deterministic_shell, resolve};
+use crate::guest::{Lab, SHELL, deterministic_shell, resolve, shell};
 use crate::loaded::Perch;
 
 /// Further functions of the shell.
@@ -163,4 +163,26 @@ fn no_limit_is_so_low_that_the_kernel_ejects_perch() {
     perch.is_well();
     lab.text("kill -9 $(cat /tmp/tasks)");
     perch.unload();
+}
+
+/// One group has the table's only place. Another below it is part of it and so under its limit; with a
+/// limit of its own, set before or after perch loads, it makes perch leave the machine to the kernel.
+#[test]
+fn a_limit_without_room_ends_perch() {
+    let script = format!(
+        "{FUNCTIONS} echo 'groups = 1' > /tmp/few.toml
+         echo +cpu > cgroup.subtree_control; mkdir few; echo 20000 100000 > few/cpu.max
+         echo +cpu > few/cgroup.subtree_control; mkdir few/late
+         load --config /tmp/few.toml; hogs few/late 2
+         until perch stats --format prometheus | grep -q '^perch_limit_held_total [1-9]'; do pause 0.1; done
+         echo 10000 100000 > few/late/cpu.max; wait $perch; echo ended with $?; cat /tmp/said
+         perch run --config /tmp/few.toml 2>&1; echo ended with $?
+         kill -9 $tasks; cat /sys/kernel/sched_ext/state"
+    );
+    let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), "7.2", &script);
+    let why =
+        "cgroup late has a cpu.max, and the table of 1 groups is full: groups has to be larger";
+    assert_eq!(text.matches(why).count(), 2, "{text}");
+    assert_eq!(text.matches("ended with 1\n").count(), 2, "{text}");
+    assert!(text.ends_with("disabled\n"), "{text}");
 }
