@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Measures the cost of a loaded scheduler's programs, perch's or another's: for `perch bench
-//! --lab`.
+//! Measures the cost of a loaded scheduler's programs, perch's or another's: for `./x bench --lab`.
 //!
-//! [`Meter::new`] finds the programs; [`Meter::by_kernel`] has the kernel add up their time,
-//! [`Meter::by_run`] measures every run of each (bpf/cost.bpf.c). In a deterministic guest a
-//! nanosecond is an instruction.
+//! [`Meter::new`] finds the programs, [`Meter::by_run`] measures every run of each
+//! (bpf/cost.bpf.c). In a deterministic guest a nanosecond is an instruction.
 
 mod probe;
 
-use std::fs;
 use std::os::fd::AsFd;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 use libbpf_rs::{Link, Object, Program, ProgramInput, ProgramType};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::SchedulerError;
 use crate::histogram::Histogram;
@@ -26,11 +23,8 @@ use probe::Probe;
 /// How often the meter runs the program that does nothing, to know the cost of measuring.
 const NOTHING_RUNS: u64 = 1000;
 
-/// The file that switches the kernel's own measurement on.
-const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
-
 /// The cost of one program in a stretch of time.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// The program's name.
     pub program: String,
@@ -40,15 +34,12 @@ pub struct Cost {
     pub runs: u64,
     /// Mean of a run in ns without what measuring adds, and without the runs in `dropped`.
     pub mean_ns: f64,
-    /// The times, in ns, that a tenth, half and nine tenths of the runs did not exceed, those in
-    /// `dropped` included; none where the kernel measured.
-    pub quantiles_ns: Option<[f64; 3]>,
     /// Runs longer than ten medians, which are not in the mean: they waited for others.
     pub dropped: u64,
 }
 
 /// The cost of all programs of a scheduler.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Costs {
     /// Tasks that became runnable meanwhile (the tracepoint sched_wakeup).
     pub wakeups: u64,
@@ -96,58 +87,6 @@ impl Meter {
             targets,
             object,
             _wakeup: wakeup,
-        })
-    }
-
-    /// Measures the cost of the programs while `work` runs, by the kernel's own account. The result
-    /// is a mean of all runs, those that waited for a lock included.
-    ///
-    /// # Errors
-    /// [`SchedulerError::Unable`] when the kernel's measurement cannot be switched on, and what
-    /// `work` returns.
-    pub fn by_kernel<E: From<SchedulerError>>(
-        &mut self,
-        work: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Costs, E> {
-        let switch = |to: &str| {
-            fs::write(STATS, to).map_err(|source| {
-                let path = STATS.into();
-                SchedulerError::from(UnableError::Write { path, source })
-            })
-        };
-        switch("1")?;
-        let nothing = program(&self.object, "cost_nothing").map_err(failed("the meter"))?;
-        let id = Program::id_from_fd(nothing.as_fd()).map_err(failed("the meter"))?;
-        let (before_ns, before) = spent(id);
-        self.run_nothing()?;
-        let (after_ns, after) = spent(id);
-        let own = (after_ns - before_ns) as f64 / (after - before).max(1) as f64;
-
-        let wakeups = self.wakeups()?;
-        let before: Vec<_> = self.targets.iter().map(|target| spent(target.id)).collect();
-        let worked = work();
-        let after: Vec<_> = self.targets.iter().map(|target| spent(target.id)).collect();
-        let wakeups = self.wakeups()? - wakeups;
-        switch("0")?;
-        worked?;
-        let costs = self.targets.iter().zip(before.into_iter().zip(after));
-        let cost = |(target, ((before_ns, before), (after_ns, after))): (&Target, _)| {
-            let (before_ns, before, after_ns, after): (u64, u64, u64, u64) =
-                (before_ns, before, after_ns, after);
-            let runs = after.saturating_sub(before);
-            let mean = after_ns.saturating_sub(before_ns) as f64 / runs.max(1) as f64;
-            Cost {
-                program: target.name.clone(),
-                callback: target.callback.clone(),
-                runs,
-                mean_ns: (mean - own).max(0.0),
-                quantiles_ns: None,
-                dropped: 0,
-            }
-        };
-        Ok(Costs {
-            wakeups,
-            programs: costs.map(cost).collect(),
         })
     }
 
@@ -228,9 +167,6 @@ impl Target {
             callback: self.callback.clone(),
             runs: histogram.runs(),
             mean_ns: (mean - own_ns).max(0.0),
-            quantiles_ns: Some(
-                [0.1, 0.5, 0.9].map(|part| (histogram.quantile(part) - own_ns).max(0.0)),
-            ),
             dropped,
         }
     }
@@ -241,13 +177,6 @@ fn program<'a>(
     name: &str,
 ) -> Result<libbpf_rs::ProgramMut<'a>, libbpf_rs::Error> {
     probe::program(object, name)
-}
-
-/// Time and runs of a program so far, as the kernel counts them.
-fn spent(id: u32) -> (u64, u64) {
-    let mut programs = ProgInfoIter::default();
-    let found = programs.find(|program| program.id == id);
-    found.map_or((0, 0), |program| (program.run_time_ns, program.run_cnt))
 }
 
 /// Every program that is loaded.

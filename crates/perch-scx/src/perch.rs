@@ -21,7 +21,7 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/perch.so"));
 /// The maps whose size depends on the settings.
 const SIZED: [&str; 3] = ["processes", "free_slots", "free_groups"];
 
-/// Instructions of the callbacks: medians of `perch bench --lab` for perch-cluster at 8 CPUs, pipe; of
+/// Instructions of the callbacks: medians of `./x bench --lab` for perch-cluster at 8 CPUs, pipe; of
 /// a select_cpu that searches, under hackbench.
 const COUNTED: Counted = Counted {
     select_cpu: 1370,

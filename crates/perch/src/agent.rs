@@ -5,7 +5,7 @@
 use clap::Subcommand;
 
 use crate::output::Failure;
-use crate::{bench, lab, notified, rtapp};
+use crate::{cost, lab, notified, rtapp};
 
 /// The hidden command.
 pub const NAME: &str = "agent";
@@ -47,9 +47,9 @@ pub enum Command {
     /// Run a command and print what it says to a service manager
     #[command(name = notified::NOTIFIED)]
     Notified(notified::Arguments),
-    /// Measure a scheduler's BPF programs, for `perch bench --lab`
-    #[command(name = bench::GUEST)]
-    Bench(bench::GuestArguments),
+    /// Measure a scheduler's BPF programs, for `./x bench --lab`
+    #[command(name = cost::NAME)]
+    Cost(cost::Arguments),
 }
 
 /// The words that start the subcommand `name` in a guest.
@@ -71,6 +71,6 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Chaos(arguments) => lab::run_round(&arguments),
         Command::RtApp(arguments) => rtapp::run_in_guest(&arguments),
         Command::Notified(arguments) => notified::run(&arguments),
-        Command::Bench(arguments) => bench::run_in_guest(arguments),
+        Command::Cost(arguments) => cost::run(arguments),
     }
 }

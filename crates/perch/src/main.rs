@@ -8,11 +8,11 @@ mod advise;
 #[cfg(feature = "lab")]
 mod agent;
 mod arguments;
-#[cfg(feature = "lab")]
-mod bench;
 #[cfg(feature = "live")]
 mod cgroup;
 mod compare;
+#[cfg(feature = "lab")]
+mod cost;
 mod diff;
 #[cfg(feature = "live")]
 mod doctor;
@@ -143,9 +143,6 @@ enum Command {
     #[cfg(feature = "lab")]
     #[command(name = agent::NAME, hide = true, subcommand)]
     Agent(agent::Command),
-    /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
-    #[cfg(feature = "lab")]
-    Bench(bench::Arguments),
     /// Make one file for a browser of results: charts with their tables
     #[cfg(feature = "pages")]
     Report(report::Arguments),
@@ -155,9 +152,6 @@ enum Command {
     Completions(shell::CompletionsArguments),
     /// Write manual pages, one per command
     Man(shell::ManArguments),
-    #[cfg(feature = "lab")]
-    #[command(name = bench::ROW, hide = true)]
-    BenchRow(bench::RowArguments),
     #[cfg(feature = "live")]
     #[command(name = self_test::NAME, hide = true, subcommand)]
     SelfTest(self_test::Command),
@@ -230,15 +224,11 @@ fn main() -> ExitCode {
         Command::Advise(arguments) => advise::run(arguments),
         #[cfg(feature = "record")]
         Command::Import(arguments) => import::run(arguments),
-        #[cfg(feature = "lab")]
-        Command::Bench(arguments) => bench::run(arguments),
         #[cfg(feature = "pages")]
         Command::Report(arguments) => report::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),
-        #[cfg(feature = "lab")]
-        Command::BenchRow(arguments) => bench::run_row(arguments),
         #[cfg(feature = "live")]
         Command::SelfTest(command) => self_test::run(command),
         #[cfg(not(all(feature = "lab", feature = "pages")))]

@@ -2,7 +2,7 @@
 //! The command's output when all is well.
 
 use std::io::Read;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::support::perch;
 
@@ -224,118 +224,6 @@ fn arms_compare_on_any_machine_and_workload() {
         "wake-ups",
     ] {
         assert!(text.contains(words), "{words}: {text}");
-    }
-}
-
-#[test]
-fn a_row_is_measured_in_a_process_of_its_own() {
-    let text = stdout(&[
-        "bench",
-        "--cpus",
-        "8",
-        "--seconds",
-        "0.05",
-        "--format",
-        "json",
-    ]);
-    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let row = &result["rows"][0];
-    assert_eq!(row["cpus"], 8);
-    assert!(
-        row["events"].as_u64().is_some_and(|events| events > 0),
-        "{row}"
-    );
-    assert_eq!(result["memory"].as_array().map(Vec::len), Some(2));
-}
-
-/// Runs `perch bench --instructions` where `valgrind` is this script, or isn't there.
-fn counted_by(valgrind: Option<&str>, arguments: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    if let Some(script) = valgrind {
-        // Another program writes it: a file that this one still has open cannot be run.
-        let text = format!("#!/bin/sh\n{script}\n");
-        let written = Command::new("sh")
-            .args([
-                "-c",
-                "printf %s \"$1\" >\"$2\" && chmod +x \"$2\"",
-                "sh",
-                &text,
-            ])
-            .arg(folder.path().join("valgrind"))
-            .status();
-        assert!(written.unwrap().success());
-    }
-    Command::new(env!("CARGO_BIN_EXE_perch"))
-        .args(["bench", "--instructions", "--cpus", "8"])
-        .args(arguments)
-        .env("PATH", folder.path())
-        .output()
-        .unwrap()
-}
-
-/// A valgrind that counts ten instructions and one miss of each kind for a nanosecond of the window,
-/// which is `bench-row`'s argument after `--window-ns`, and a million before it.
-const COUNTS: &str = r#"
-for argument; do
-    case $argument in
-    --callgrind-out-file=*) file=${argument#*=} ;;
-    esac
-    [ "$before" != --window-ns ] || ns=$argument
-    before=$argument
-done
-{
-    echo "events: Ir I1mr D1mr D1mw ILmr DLmr DLmw"
-    echo "totals: $((1000000 + 10 * ns)) $ns $ns 0 0 $ns 0"
-} >"$file"
-printf '{"events":%d,"counted":0,"simulated_ns":%d,"cpu_ns":1,"repetitions":1,"peak_rss_kib":null}' \
-    $((ns - 1)) $ns
-"#;
-
-#[test]
-fn instructions_are_those_of_the_window_for_an_event() {
-    let output = counted_by(Some(COUNTS), &["--format", "json"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
-    let counted: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = counted["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
-    for row in rows {
-        assert_eq!(row["instructions_per_event"], 10.0, "{row}");
-        for misses in ["i1", "d1", "ll"] {
-            assert_eq!(row[format!("{misses}_misses_per_event")], 1.0, "{row}");
-        }
-    }
-    let table = counted_by(Some(COUNTS), &[]);
-    let text = String::from_utf8(table.stdout).unwrap();
-    assert!(
-        text.contains("run/sleep") && text.contains("ping-pong"),
-        "{text}"
-    );
-}
-
-#[test]
-fn missing_valgrind_error_says_what_to_install() {
-    let output = counted_by(None, &[]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("install valgrind"), "{stderr}");
-}
-
-#[test]
-fn failing_valgrind_error_has_its_last_words() {
-    for (script, words) in [
-        (
-            "echo 'no such tool' >&2; exit 3",
-            ["no such tool", " CPUs: valgrind ended with"],
-        ),
-        ("echo '{}'", ["the measurement's answer", "missing field"]),
-    ] {
-        let output = counted_by(Some(script), &[]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        for words in words {
-            assert!(stderr.contains(words), "{stderr}");
-        }
     }
 }
 

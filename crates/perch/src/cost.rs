@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The half of `perch bench --lab` that runs in the guest: it loads a scheduler, runs workloads
+//! The half of `./x bench --lab` that runs in the guest: it loads a scheduler, runs workloads
 //! under it, and measures the BPF programs that the scheduler brought.
 
 use std::process::{Command, Stdio, exit};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use clap::Args;
 use perch_lab::agent::Scheduled;
 use perch_scheduler::cost::{Costs, Meter};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::agent;
 use crate::output::{Failure, emit};
 
 /// The agent's command.
-pub const NAME: &str = "bench";
+pub const NAME: &str = "cost";
 
 /// The number of times that each workload is measured, one after the other.
 const TURNS: usize = 3;
@@ -41,67 +41,36 @@ const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
 
 /// The arguments of that command.
 #[derive(Args)]
-pub struct GuestArguments {
-    /// Run the workloads' tasks as threads of one process
-    #[arg(long)]
-    threads: bool,
+pub struct Arguments {
     /// The scheduler's program and arguments; without them, one is loaded already
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     scheduler: Vec<String>,
 }
 
-/// One workload, measured once in each way.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Found {
-    /// Its name.
-    pub workload: String,
-    /// The number of the run among equal ones.
-    pub turn: usize,
-    /// The costs measured run by run, which are the figures.
-    pub costs: Costs,
-    /// The costs as the kernel adds them up, against which the figures are checked.
-    pub means: Costs,
+/// One workload, measured once.
+#[derive(Serialize)]
+struct Found {
+    workload: &'static str,
+    costs: Costs,
 }
 
 /// Loads the scheduler and runs this command again under it, or measures the one that is loaded.
-pub fn run(arguments: GuestArguments) -> Result<(), Failure> {
-    if arguments.scheduler.is_empty() {
-        let found = measure(arguments.threads)?;
-        let text = serde_json::to_string(&found).expect("the figures have only text keys");
-        return emit(&text);
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if !arguments.scheduler.is_empty() {
+        let again = agent::in_guest(NAME);
+        exit(Scheduled::new(arguments.scheduler, again).run().into())
     }
-    let mut again = agent::in_guest(NAME);
-    again.extend(arguments.threads.then(|| "--threads".to_string()));
-    exit(Scheduled::new(arguments.scheduler, again).run().into())
-}
-
-fn measure(threads: bool) -> Result<Vec<Found>, Failure> {
     let mut meter = Meter::new()?;
     let mut all = Vec::new();
-    // Both programs have the same option for threads.
-    let threads: &[&str] = if threads { &["-T"] } else { &[] };
-    for (name, command, shorter) in WORKLOADS {
-        let mut means = Vec::new();
-        let command = &[command, threads].concat();
-        perform(&[shorter, threads].concat())?;
-        for turn in 0..TURNS {
-            means.push(meter.by_kernel(|| shifted(turn, command))?);
-        }
-        let costs = meter.by_run(TURNS, |turn| shifted(turn, command))?;
-        let pairs = costs.into_iter().zip(means).enumerate();
-        all.extend(pairs.map(|(turn, (costs, means))| Found {
-            workload: name.to_string(),
-            turn,
-            costs,
-            means,
-        }));
+    for (workload, command, shorter) in WORKLOADS {
+        perform(shorter)?;
+        let costs = meter.by_run(TURNS, |turn| {
+            sleep(SHIFT * turn as u32);
+            perform(command)
+        })?;
+        all.extend(costs.into_iter().map(|costs| Found { workload, costs }));
     }
-    Ok(all)
-}
-
-fn shifted(turn: usize, command: &[&str]) -> Result<(), Failure> {
-    sleep(SHIFT * turn as u32);
-    perform(command)
+    emit(&serde_json::to_string(&all).expect("the figures have only text keys"))
 }
 
 /// Runs a workload to its end.
