@@ -80,6 +80,7 @@ enum perch_event {
 	PERCH_EV_LIMIT_HELD,	/* tasks that waited for such a group's next period */
 	PERCH_EV_LIMIT_PASSED,	/* of those, tasks that ran nevertheless, having waited so long */
 	PERCH_EV_PREFERRED,	/* running tasks sent to an idle core that ranks higher */
+	PERCH_EV_TASKS_UNRECORDED, /* births without memory for a follower's record of the task */
 	PERCH_NR_EVENTS,
 };
 

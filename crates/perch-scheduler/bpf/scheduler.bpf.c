@@ -109,7 +109,8 @@ SEC("struct_ops/init_task")
 __s32 BPF_PROG(perch_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	use_arena();
-	return follow_init_task(p, args);
+	follow_init_task(p, args);
+	return 0;
 }
 
 SEC("struct_ops/exit_task")

@@ -67,7 +67,8 @@ pub const PERCH_EV_LIMIT_REACHED: perch_event = 52;
 pub const PERCH_EV_LIMIT_HELD: perch_event = 53;
 pub const PERCH_EV_LIMIT_PASSED: perch_event = 54;
 pub const PERCH_EV_PREFERRED: perch_event = 55;
-pub const PERCH_NR_EVENTS: perch_event = 56;
+pub const PERCH_EV_TASKS_UNRECORDED: perch_event = 56;
+pub const PERCH_NR_EVENTS: perch_event = 57;
 pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

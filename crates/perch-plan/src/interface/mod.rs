@@ -113,6 +113,7 @@ counted! {
     LimitHeld = "limit_held", "Tasks that waited for the next period of their group's cpu.max";
     LimitPassed = "limit_passed", "Of those, tasks that ran nevertheless, having waited so long";
     Preferred = "preferred", "Running tasks sent to an idle core that the kernel prefers";
+    TasksUnrecorded = "tasks_unrecorded", "Births of tasks for whose group or band the kernel had no memory";
 }
 
 counted! {

@@ -22,16 +22,15 @@ static inline int band_init_cpu(perch_u32 cpu)
 	return scx_bpf_create_dsq(band_queue(cpu), cpu_state(cpu)->node);
 }
 
-static inline int band_init_task(struct task_struct *p, struct scx_init_task_args *args)
+static inline void band_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct perch_band_task *t =
-		bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct perch_band_task *t = make_band_task(p);
 
-	if (!t)
-		return -12; /* -ENOMEM */
 	/* The program before this one may have left its record. */
-	__builtin_memset(t, 0, sizeof(*t));
-	return 0;
+	if (t)
+		__builtin_memset(t, 0, sizeof(*t));
+	else
+		count_unrecorded();
 }
 
 /*

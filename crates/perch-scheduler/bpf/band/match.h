@@ -42,6 +42,12 @@ static inline struct perch_band_task *band_task(struct task_struct *p)
 	return bpf_task_storage_get(&band_tasks, p, 0, 0);
 }
 
+/* The same, made if the task has none. */
+static inline struct perch_band_task *make_band_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
 static inline __u32 comm_char(__u64 low, __u64 high, __u32 i)
 {
 	return (i < 8 ? low >> (i * 8) : high >> ((i & 7) * 8)) & 0xff;
@@ -175,10 +181,10 @@ static __attribute__((noinline)) void match(struct perch_band_task *t, struct ta
 		set_vtime(p, 0);
 }
 
-/* The band's record of the task, brought up to date; null where band_task() returns null. */
+/* The band's record of the task, brought up to date; null while the kernel has no memory for it. */
 static __attribute__((noinline)) struct perch_band_task *band_of(struct task_struct *p)
 {
-	struct perch_band_task *t = band_task(p);
+	struct perch_band_task *t = make_band_task(p);
 	__u64 low, high, cgroup = 0;
 
 	if (!t)

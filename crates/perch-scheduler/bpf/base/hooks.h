@@ -48,11 +48,11 @@ struct perch_follower {
 	int (*init_cpu)(perch_u32 cpu);
 
 	/*
-	 * A task is born, or was there when the scheduler was loaded; the
-	 * result is 0, or an error with which the birth fails. The second hook:
-	 * the task is gone.
+	 * A task is born, or was there when the scheduler was loaded. An error would
+	 * fail the fork, so there is none: a follower that gets no memory for the task
+	 * does without. The second hook: the task is gone.
 	 */
-	int (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p);
 
 	/*
@@ -169,7 +169,8 @@ struct perch_follower {
 static __always_inline void follow_offline(perch_u32 cpu);
 static __always_inline int follow_init(void);
 static __always_inline int follow_init_cpu(perch_u32 cpu);
-static __always_inline int follow_init_task(struct task_struct *p, struct scx_init_task_args *args);
+static __always_inline void follow_init_task(struct task_struct *p,
+					     struct scx_init_task_args *args);
 static __always_inline void follow_exit_task(struct task_struct *p);
 static __always_inline void follow_enable(struct task_struct *p);
 static __always_inline void follow_runnable(struct task_struct *p, perch_u32 cpu,

@@ -47,6 +47,13 @@ static inline void count(perch_u32 cpu, enum perch_event event)
 	cpu_state(cpu)->events[event]++;
 }
 
+/* A task is born without a follower's record. Another birth on this CPU may count at the same time. */
+static inline void count_unrecorded(void)
+{
+	__sync_fetch_and_add(
+		&cpu_state(bpf_get_smp_processor_id())->events[PERCH_EV_TASKS_UNRECORDED], 1);
+}
+
 /* One word of a kernel's mask. A load that faults reads 0. */
 static inline perch_u64 mask_word(perch_u64 address, perch_u32 w)
 {

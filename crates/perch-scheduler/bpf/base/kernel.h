@@ -315,6 +315,7 @@ void scx_bpf_dsq_insert_vtime(struct task_struct *p, __u64 dsq_id, __u64 slice, 
 			      __u64 enq_flags) __ksym __weak;
 bool scx_bpf_dsq_move_to_local___v2___new(__u64 dsq_id, __u64 enq_flags) __ksym __weak;
 bool scx_bpf_dsq_move_to_local(__u64 dsq_id) __ksym __weak;
+struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym __weak; /* CONFIG_CGROUP_SCHED */
 bool scx_bpf_task_set_slice(struct task_struct *p, __u64 slice) __ksym __weak;
 bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, __u64 vtime) __ksym __weak;
 

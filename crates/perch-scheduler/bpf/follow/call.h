@@ -64,15 +64,12 @@ static __always_inline int follow_init_cpu(perch_u32 cpu)
 	return err;
 }
 
-static __always_inline int follow_init_task(struct task_struct *p, struct scx_init_task_args *args)
+static __always_inline void follow_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
-	int err = 0;
-
-#define FOLLOWER(name, on)                             \
-	if (!err && name##_follower.init_task && (on)) \
-		err = name##_follower.init_task(p, args);
+#define FOLLOWER(name, on)                     \
+	if (name##_follower.init_task && (on)) \
+		name##_follower.init_task(p, args);
 #include "followers.def"
-	return err;
 }
 
 static __always_inline void follow_exit_task(struct task_struct *p)

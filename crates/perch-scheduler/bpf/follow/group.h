@@ -72,9 +72,16 @@ struct {
 /* Groups in the table. While there are none, no task is asked for its group. */
 static perch_u32 nr_live;
 
+/* Null if the kernel had no memory to make one. */
 static inline struct perch_group_task *group_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&group_tasks, p, 0, 0);
+}
+
+/* The same, made if the task has none. */
+static inline struct perch_group_task *make_group_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&group_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 /* Slots count from 1. */
@@ -474,12 +481,36 @@ static inline void part_from_group(struct perch_group_task *t)
 	t->slot = 0;
 }
 
+/* The task, which is about to run, was born when the kernel had no memory for its record: makes it now. */
+static __attribute__((noinline)) int record_late(struct task_struct *p, perch_u32 cpu)
+{
+	struct perch_group_task *t;
+	struct cgroup *cgrp;
+
+	if (!bpf_ksym_exists(scx_bpf_task_cgroup))
+		return 0;
+	t = make_group_task(p);
+	if (!t)
+		return 0;
+	cgrp = scx_bpf_task_cgroup(p);
+	if (!cgrp)
+		return 0;
+	join_group(t, cgrp);
+	bpf_cgroup_release(cgrp);
+	enter_group(t, p, cpu);
+	return 0;
+}
+
 /* The task starts to run on this CPU: notes its group, its flattened weight and if it is limited. */
 static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 {
 	struct perch_group_task *t = group_task(p);
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
+	if (!t) {
+		record_late(p, cpu);
+		t = group_task(p);
+	}
 	c->group = t ? t->slot : 0;
 	c->limited = 0;
 	if (t && t->slot) {
@@ -512,22 +543,23 @@ static inline int group_init(void)
 	return free_all_groups();
 }
 
-static inline int group_init_task(struct task_struct *p, struct scx_init_task_args *args)
+static inline void group_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct perch_group_task *t;
 	struct cgroup *cgrp;
 
 	if (!bpf_core_field_exists(args->cgroup))
-		return 0;
-	t = bpf_task_storage_get(&group_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		return;
+	t = make_group_task(p);
 	cgrp = args->cgroup;
-	if (!t)
-		return -12; /* -ENOMEM */
+	if (!t) {
+		count_unrecorded();
+		return;
+	}
 	/* The program before this one may have left its record. */
 	__builtin_memset(t, 0, sizeof(*t));
 	if (cgrp)
 		join_group(t, cgrp);
-	return 0;
 }
 
 static inline void group_exit_task(struct task_struct *p)

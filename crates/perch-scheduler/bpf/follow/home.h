@@ -15,10 +15,9 @@ static inline int home_init(void)
 	return free_all_slots();
 }
 
-static inline int home_init_task(struct task_struct *p, struct scx_init_task_args *args)
+static inline void home_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
 	join_process(p, args->fork);
-	return 0;
 }
 
 static inline void home_exit_task(struct task_struct *p)

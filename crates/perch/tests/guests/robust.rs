@@ -226,6 +226,47 @@ fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
     perch.unload();
 }
 
+/// Where the kernel has no memory for what perch keeps of a task, forks go on. A hog of a limited group and
+/// a task of the band, both born then, are what they are once there is memory. Its maps' memory counts for
+/// the cgroup in which perch loads, which nothing can be killed in.
+const NO_MEMORY: &str = r#"
+    cgroups favordynmods; echo '+memory +cpu' > $ROOT/cgroup.subtree_control; mkdir $ROOT/perch $ROOT/few
+    echo 20000 100000 > $ROOT/few/cpu.max
+    echo $$ > $ROOT/perch/cgroup.procs; echo -1000 > /proc/self/oom_score_adj
+    load --band 'comm=rt*,priority=5'
+    echo 0 > /proc/self/oom_score_adj; echo $$ > $ROOT/cgroup.procs; echo 0 > $ROOT/perch/memory.max
+    for n in $(seq 400); do read -t 1000 never <&9 & tasks="$tasks $!"; done
+    sh -c "echo \$\$ > $ROOT/few/cgroup.procs; while :; do :; done" & tasks="$tasks $!"
+    sh -c 'printf rt > /proc/$$/comm; while :; do read -t 0.01 never <&9; done' & tasks="$tasks $!"
+    pause 0.2; echo max > $ROOT/perch/memory.max
+    counts() { perch stats --format prometheus | grep -E "^perch_($1)_total [1-9]"; }
+    counts tasks_unrecorded
+    for event in limit_held band_wakeups; do until counts $event >/dev/null; do pause 0.1; done; done
+    kill -9 $tasks; kill -TERM $perch; wait $perch; echo "ended with $?"; cat /tmp/said"#;
+
+fn forks_go_on_without_memory(kernel: &str) {
+    let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), kernel, NO_MEMORY);
+    let unrecorded = text.lines().find_map(|line| {
+        line.strip_prefix("perch_tasks_unrecorded_total ")?
+            .parse::<u32>()
+            .ok()
+    });
+    // The first ones find room that the kernel keeps at hand.
+    assert!(unrecorded.is_some_and(|births| births > 100), "{text}");
+    assert!(text.contains("ended with 0\n"), "{text}");
+}
+
+#[test]
+fn forks_go_on_without_memory_on_7_2() {
+    forks_go_on_without_memory("7.2");
+}
+
+#[test]
+#[ignore = "7.2 is tested anyway, for --long"]
+fn forks_go_on_without_memory_on_6_18() {
+    forks_go_on_without_memory("6.18");
+}
+
 /// Each release has a verifier of its own. Of 7.1 Debian has no sound build.
 #[test]
 #[ignore = "seven guests, and fetches four kernels, for --long"]
