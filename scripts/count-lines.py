@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the table of docs/calibration.md, "Measured on the kernel", of what count-lines.sh counted.
+"""Prints what count-lines.sh counted as a table (docs/calibration.md, "Measured on the kernel").
 
     scripts/count-lines.py OUT
 

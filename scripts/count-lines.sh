@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Measures the table of docs/calibration.md, "Measured on the kernel": the cache lines that move, the
+# Measures what docs/calibration.md, "Measured on the kernel", is from: the cache lines that move, the
 # instructions and the lines that a task uses, for each operation of the loads that the simulator has.
 #
 #     scripts/count-lines.sh OUT [KERNEL]

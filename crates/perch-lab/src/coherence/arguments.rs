@@ -10,7 +10,7 @@ const BELOW_THE_HOLE: u64 = 2 << 30;
 const HOLE_ENDS: u64 = 4 << 30;
 
 /// A CPU may be ahead of the slowest one by so much, in nanoseconds. Pinned pipes took the same time
-/// within 1.3 % with windows of 100, 500 and 2000 ns; what shorter ones cost is docs/hardware.md's.
+/// within 1.3 % with windows of 100, 500 and 2000 ns.
 const WINDOW_NS: u64 = 500;
 
 /// The time of a spinning CPU's `pause`, in nanoseconds: between the 10 cycles of Intel's cores until
