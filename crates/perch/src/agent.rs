@@ -5,7 +5,7 @@
 use clap::Subcommand;
 
 use crate::output::Failure;
-use crate::{cost, lab, notified, rtapp};
+use crate::{cost, lab, notified};
 
 /// The hidden command.
 pub const NAME: &str = "agent";
@@ -41,9 +41,6 @@ pub enum Command {
     /// Carry out a round of `perch lab chaos`
     #[command(name = lab::CHAOS)]
     Chaos(lab::RoundArguments),
-    /// Run the real rt-app and count its wake-ups
-    #[command(name = rtapp::GUEST)]
-    RtApp(rtapp::Arguments),
     /// Run a command and print what it says to a service manager
     #[command(name = notified::NOTIFIED)]
     Notified(notified::Arguments),
@@ -69,7 +66,6 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Pong(arguments) => lab::run_pong(&arguments),
         Command::Pair(arguments) => lab::run_pair(&arguments),
         Command::Chaos(arguments) => lab::run_round(&arguments),
-        Command::RtApp(arguments) => rtapp::run_in_guest(&arguments),
         Command::Notified(arguments) => notified::run(&arguments),
         Command::Cost(arguments) => cost::run(arguments),
     }

@@ -30,10 +30,8 @@ use perch_plan::Settings;
 use perch_report::LineCounts;
 
 use crate::agent;
-use crate::arguments::duration_ns;
 use crate::fresh;
 use crate::output::{Failure, emit, say};
-use crate::rtapp;
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
 use options::{GuestKernel, foresee, in_guest, time, watched};
@@ -163,21 +161,8 @@ pub struct RunArguments {
     /// Say nothing on stderr but errors and what the command says
     #[arg(long, short)]
     quiet: bool,
-    /// Instead of a command: run the real rt-app on a JSON file, and count the wake-ups of its tasks
-    #[arg(long, value_name = "FILE", conflicts_with = "command")]
-    rt_app: Option<PathBuf>,
-    /// With --rt-app: time before anything is counted
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration_ns, requires = "rt_app")]
-    warmup: u64,
-    /// With --rt-app: time that is counted
-    #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration_ns, requires = "rt_app")]
-    measure: u64,
     /// The command: a program of this host, a packaged benchmark, or one of busybox
-    #[arg(
-        required_unless_present = "rt_app",
-        trailing_var_arg = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -266,11 +251,6 @@ fn run_command(
     }
     // perch refuses settings that perch run would refuse in the guest before the guest boots.
     Settings::default().set_all(&arguments.set)?;
-    let rt_app = arguments
-        .rt_app
-        .as_deref()
-        .map(|file| rtapp::file_for_guest(file, arguments.warmup, arguments.measure));
-    let rt_app = rt_app.transpose()?;
     let topology = topology(arguments)?;
     let (argv, tools) = command_line(arguments);
     foresee(&tools, topology.arch())?;
@@ -299,11 +279,7 @@ fn run_command(
         )));
     }
     let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
-    let mut contents = guest::contents(&store, &kernel, &perch, tools)?;
-    if let Some(file) = rt_app {
-        contents.bytes(rtapp::FILE, 0o644, file);
-    }
-
+    let contents = guest::contents(&store, &kernel, &perch, tools)?;
     let command = guest::Command::new(match under_perch {
         true => scheduled(&arguments.set, argv),
         false => argv,
@@ -417,13 +393,7 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
 
 /// The command line that the guest runs, and the programs that it needs besides busybox.
 fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
-    let (argv, tools) = match arguments.rt_app {
-        Some(_) => (
-            rtapp::command(arguments.warmup, arguments.measure),
-            [&arguments.with[..], &["rt-app".to_string()]].concat(),
-        ),
-        None => in_guest(&arguments.command, &arguments.with),
-    };
+    let (argv, tools) = in_guest(&arguments.command, &arguments.with);
     let argv = match arguments.coherence && !arguments.marked {
         true => marked(argv),
         false => argv,

@@ -42,7 +42,6 @@ mod replay;
 mod report;
 mod results;
 #[cfg(feature = "lab")]
-mod rtapp;
 #[cfg(feature = "live")]
 mod run;
 mod schema;

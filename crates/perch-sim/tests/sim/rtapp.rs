@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use perch_policy::Era;
-use perch_sim::workload::rtapp::export;
 use perch_sim::workload::{Class, Op, Workload};
 use perch_sim::{Metrics, Outcome};
 
@@ -120,7 +119,6 @@ fn load_that_ends_is_judged_by_its_time() {
         why.contains("not done after 1 s") && why.contains("duration"),
         "{why}"
     );
-    comes_back("finite_back", &spec("finite_again", &file(""), ""));
 }
 
 #[test]
@@ -491,82 +489,4 @@ fn writing_takes_the_time_that_its_figures_say() {
     assert_eq!(outcome.metrics.counted, 199);
     let kernel = outcome.metrics.kernel_ns;
     assert!((200 * 101_000..210 * 110_000).contains(&kernel), "{kernel}");
-}
-
-/// Out and in again: the same decisions, to the byte.
-fn comes_back(test: &str, spec: &str) {
-    let machine = machine("kunpeng920");
-    let first = Workload::parse(spec, &machine).unwrap_or_else(|error| panic!("{error}"));
-    let text = export(&first, &machine, false).unwrap_or_else(|why| panic!("{spec}: {why}"));
-    let again = Workload::parse(&self::spec(test, &text, ""), &machine);
-    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(export(&again, &machine, false), Ok(text.clone()), "{text}");
-    let run = |workload| common::traced(&scenario(&machine, Era::V7_2, workload, [0, 300]));
-    let ((before, one), (after, other)) = (run(first), run(again));
-    assert!(before.lines().count() > 10, "{before}");
-    assert_eq!(before, after, "{text}");
-    assert_eq!(one.metrics, other.metrics, "{text}");
-}
-
-#[test]
-fn what_is_written_is_read_back_as_it_was() {
-    let files = [
-        "{\"tasks\": {\"a\": {\"instance\": 3, \"run\": 700, \"timer\": {\"ref\": \"unique\", \"period\": 5000},\n\
-         \"run\": 30, \"timer\": {\"ref\": \"uniqueB\", \"period\": 5000, \"mode\": \"absolute\"}},\n\
-         \"b\": {\"delay\": 500, \"cpus\": [3, 4], \"priority\": -3, \"loop\": 9, \"run\": 100, \"sleep\": 900, \"yield\": \"\"},\n\
-         \"c\": {\"policy\": \"SCHED_RR\", \"priority\": 7, \"runtime\": 300, \"timer\": {\"ref\": \"x\", \"period\": 3000}},\n\
-         \"d\": {\"util_max\": 512, \"taskgroup\": \"/g/h\", \"run\": 100, \"timer\": {\"ref\": \"x\", \"period\": 3000}}}}",
-        "{\"tasks\": {\"a\": {\"instance\": 3, \"lock\": \"m\", \"wait\": {\"ref\": \"q\", \"mutex\": \"m\"}, \"unlock\": \"m\", \"run\": 100, \"barrier\": \"w\"},\n\
-         \"b\": {\"phases\": {\"p\": {\"run\": 5}, \"q\": {\"loop\": 3, \"lock\": \"m\", \"signal\": \"q\", \"unlock\": \"m\", \"sleep\": 500},\n\
-         \"r\": {\"run\": 10, \"resume\": \"c\"}, \"s\": {\"loop\": -1, \"lock\": \"m\", \"broad\": \"q\", \"unlock\": \"m\", \"resume\": \"c\", \"sleep\": 1000}}},\n\
-         \"c\": {\"suspend\", \"run\": 50}}}",
-        "{\"tasks\": {\"a\": {\"instance\": 2, \"lock\": \"m\", \"sync\": {\"ref\": \"c\", \"mutex\": \"m\"}, \"unlock\": \"m\", \"run\": 1000}}}",
-    ];
-    for (number, file) in files.into_iter().enumerate() {
-        let test = format!("back{number}");
-        comes_back(&test, &spec(&test, file, ""));
-    }
-}
-
-#[test]
-fn what_rt_app_has_no_word_for_is_not_written() {
-    let machine = machine("juno");
-    let file = spec(
-        "kernel",
-        "{\"tasks\": {\"a\": {\"iorun\": 5, \"sleep\": 5}}}",
-        "",
-    );
-    for (spec, words) in [
-        ("hackbench:groups=1", "rt-app"),
-        ("runsleep:tasks=2", "several processes"),
-        (
-            "runsleep:tasks=1",
-            "task 0: it waits at first for random times",
-        ),
-        ("pipe:pairs=1", "several processes"),
-        (&file, "no event for its `Kernel`"),
-    ] {
-        let workload = Workload::parse(spec, &machine).expect(spec);
-        let why = export(&workload, &machine, false).expect_err(spec);
-        let why = why.to_string();
-        assert!(why.contains(words), "{spec}: {why}");
-    }
-    let pipe = Workload::parse("pipe:pairs=1", &machine).expect("a workload");
-    let why = export(&pipe, &machine, true).expect_err("messages");
-    let why = why.to_string();
-    assert!(
-        why.contains("task 0: rt-app has no event for its `Receive`"),
-        "{why}"
-    );
-    let tasks = Workload::parse("runsleep:tasks=3,run_us=500,sleep_us=1500,nice=4", &machine);
-    let text = export(&tasks.expect("a workload"), &machine, true).expect("a file");
-    for part in [
-        "\"instance\": 3",
-        "\"delay\": 1000",
-        "\"run\": 500",
-        "\"sleep\": 1500",
-        "\"priority\": 4",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
 }

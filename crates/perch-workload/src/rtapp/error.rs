@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The reasons for which a file of rt-app is refused, or a workload cannot become one.
 
-use crate::DEFAULT_SHARES;
-
 /// The most threads of a file: pid_max of a kernel that nobody tuned.
 pub(super) const MOST_THREADS: usize = 1 << 15;
 /// The most groups on a path.
@@ -251,91 +249,4 @@ pub enum KeyError {
     /// A timer lacks a key.
     #[error("expected a ref and a period")]
     TimerKeys,
-}
-
-/// The end of an error that `--approximate` avoids.
-const HINT: &str = "; --approximate puts up with that";
-
-/// The reason why a workload cannot become a file of rt-app.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExportError {
-    /// The workload has virtual machines, or tasks on other computers.
-    #[error("virtual machines and networks: rt-app has neither")]
-    OtherComputers,
-    /// The workload's threads share working sets.
-    #[error("working sets that threads share: rt-app has none")]
-    SharedSets,
-    /// The workload has several processes.
-    #[error("its tasks are in several processes, and rt-app's are threads of one{HINT}")]
-    Processes,
-    /// A task is not one that rt-app can have.
-    #[error("task {task}: {why}")]
-    Task {
-        /// Number of the task.
-        task: usize,
-        /// The thing that rt-app lacks for it.
-        why: NoWord,
-    },
-    /// Tasks name a barrier more or less often than it waits for tasks.
-    #[error("a barrier for {users} is named {named} times: rt-app counts the names")]
-    Barrier {
-        /// Number of tasks that the barrier waits for.
-        users: u32,
-        /// Number of times that tasks name it.
-        named: u32,
-    },
-}
-
-/// Something that a task does and for which rt-app has no word.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoWord {
-    /// A time is random.
-    #[error("it {does} for random times, and rt-app's are fixed{HINT}")]
-    RandomTime {
-        /// The verb of what takes the time.
-        does: &'static str,
-    },
-    /// A time is not a multiple of a microsecond.
-    #[error("it {does} for {ns} ns, and rt-app counts microseconds{HINT}")]
-    Nanoseconds {
-        /// The verb of what takes the time.
-        does: &'static str,
-        /// The time, nanoseconds.
-        ns: u64,
-    },
-    /// The task is not on the simulated machine.
-    #[error("it is on another computer")]
-    OtherComputer,
-    /// Another task forks the task.
-    #[error("it is forked by another, and rt-app 1.0 cannot")]
-    Forked,
-    /// The task has no events.
-    #[error("it does nothing")]
-    Nothing,
-    /// The task's group has other shares than rt-app gives a group.
-    #[error("its group {group} has {shares} shares, and rt-app's have {DEFAULT_SHARES}")]
-    Shares {
-        /// Name of the group.
-        group: String,
-        /// Its shares.
-        shares: u32,
-    },
-    /// The program jumps in a way that is not a phase.
-    #[error("loops in loops, or jumps, that rt-app has not")]
-    Jumps,
-    /// The program counts in an inner loop.
-    #[error("it counts in a loop in a loop, and rt-app has no word for it")]
-    CountsInside,
-    /// The program counts several times a round.
-    #[error("it counts several times a round, and rt-app has no word for it")]
-    CountsOften,
-    /// The program goes on after its last operation.
-    #[error("its program has no end")]
-    NoEnd,
-    /// There is no event for an operation.
-    #[error("rt-app has no event for its `{operation}`")]
-    NoEvent {
-        /// Name of the operation.
-        operation: String,
-    },
 }

@@ -28,20 +28,9 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub key: String,
-    /// Number of the key's line, from 1; 0 for a member that is in no file.
+    /// Number of the key's line, from 1.
     pub line: u64,
     pub value: Value,
-}
-
-impl Member {
-    /// A member that is in no file.
-    pub fn of(key: &str, value: Value) -> Member {
-        Member {
-            key: key.to_string(),
-            line: 0,
-            value,
-        }
-    }
 }
 
 /// Reads the text of a file.

@@ -5,9 +5,7 @@
 
 mod error;
 mod event;
-mod export;
 mod json;
-mod real;
 mod task;
 mod value;
 
@@ -24,9 +22,7 @@ use json::{Member, Value};
 use task::{Made, Tasks, moved};
 use value::{Costs, Global, members, number, text, wrong};
 
-pub use error::{ExportError, JsonError, KeyError, NoWord, RtAppError};
-pub use export::export;
-pub use real::runnable;
+pub use error::{JsonError, KeyError, RtAppError};
 
 /// Cache lines of its own that a task touches every time it runs: a loop of arithmetic has few.
 const FOOTPRINT: u32 = 16;

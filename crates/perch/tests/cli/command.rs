@@ -34,40 +34,6 @@ fn lists_name_what_there_is() {
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
 }
 
-/// perch writes a workload as an rt-app file, and reads that as a workload again.
-#[test]
-fn workloads_are_written_as_rt_app_files() {
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("written.json");
-    let path = file.to_str().unwrap();
-    let runsleep = "runsleep:tasks=3,run_us=500,sleep_us=1500";
-    let write = ["workload", "rt-app", runsleep, "-m", "x5570"];
-    let printed = stdout(&[&write[..], &["--approximate"]].concat());
-    assert_eq!(
-        stdout(&[&write[..], &["--approximate", "-o", path]].concat()),
-        ""
-    );
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), printed);
-    let workload = format!("rtapp:{path}");
-    let compare = [
-        "compare",
-        "-q",
-        "-m",
-        "x5570",
-        "-w",
-        &workload,
-        "--arm",
-        "stock:cluster=off",
-    ];
-    let table = stdout(&[&compare[..], &["--repetitions", "1", "--measure", "100ms"]].concat());
-    // Three tasks wake up every 2 ms, plus the time to leave a deep idle state.
-    let wakeups = table.lines().find(|line| line.starts_with("wake-ups  "));
-    let wakeups = wakeups.unwrap().split_whitespace().last().unwrap();
-    assert!((1300..=1500).contains(&wakeups.parse().unwrap()), "{table}");
-    let refused = perch(&write);
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--approximate"));
-}
-
 /// Completions and manual pages have every command, but none of the hidden ones, which only perch
 /// calls.
 #[test]

@@ -90,7 +90,6 @@ fn programs(arch: Arch) -> &'static [&'static str] {
             "hackbench",
             "nice",
             "perf",
-            "rt-app",
             "stress-ng",
             "sysbench",
             "tbench",

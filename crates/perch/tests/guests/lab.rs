@@ -224,59 +224,6 @@ fn a_deterministic_guest_does_the_same_twice() {
     assert!(output.contains("Time: "), "{output}");
 }
 
-/// The real rt-app in a guest: its tasks are woken as often as those of the same file simulated on the
-/// same machine in the same window, within 5 %.
-#[test]
-#[ignore = "seconds of the guest's time, for --long"]
-fn rt_app_is_woken_as_often_as_simulated() {
-    let _place = Place::take();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (file, toml) = (folder.join("periodic.json"), folder.join("four.toml"));
-    let text = r#"{"tasks": {
-        "ten": {"instance": 2, "run": 500, "timer": {"ref": "unique", "period": 10000}},
-        "kept": {"run": 400, "run": 800,
-                 "timer": {"ref": "unique", "period": 16000, "mode": "absolute"}},
-        "nap": {"priority": -5, "run": 500, "sleep": 24500}}}"#;
-    let topology = "name = \"four\"\n[topology]\ncores_per_llc = 4\n";
-    std::fs::write(&file, text).unwrap();
-    std::fs::write(&toml, topology).unwrap();
-    let [file, toml] = [file, toml].map(|path| path.to_str().unwrap().to_string());
-
-    let machine = Machine::from_toml_str(topology, "four").unwrap();
-    let mut setup = deterministic(&machine, Cpus::All);
-    let runnable = perch_workload::rtapp::runnable(text, 3).unwrap();
-    setup.contents.bytes("rt-app.json", 0o644, runnable);
-    let count = "perch agent rt-app --warmup 500000000 --measure 1000000000";
-    setup.job = Some(Command::shell(count));
-    let job = printed(&boot(&setup));
-
-    let workload = format!("rtapp:{file}");
-    let window = ["--warmup", "500ms", "--measure", "1s"];
-    let simulated = [
-        "compare", "-q", "-m", &toml, "-w", &workload, "--era", "7.2",
-    ];
-    let arm = ["--arm", "stock:cluster=off"];
-    let output = support::perch(&[&simulated[..], &arm, &window].concat());
-    assert!(output.status.success(), "{output:?}");
-    // A table's row: its name, and its last number.
-    let count = |table: &str, row: &str| {
-        let line = table.lines().find(|line| line.starts_with(row));
-        let last = line.and_then(|line| line.split_whitespace().last());
-        last.and_then(|n| n.parse::<f64>().ok())
-            .unwrap_or_else(|| panic!("{table}"))
-    };
-    let simulated = count(&String::from_utf8(output.stdout).unwrap(), "wake-ups  ");
-    let real = count(&job, "all ");
-    println!("{real} wake-ups a second, simulated {simulated}\n{job}");
-    assert!(
-        (simulated / real - 1.0).abs() < 0.05,
-        "{real}, simulated {simulated}"
-    );
-    // These are the wake-ups of both of its threads, and of no other task.
-    let ten = count(&job, "ten ");
-    assert!((190.0..=210.0).contains(&ten), "{ten}");
-}
-
 #[test]
 fn a_guest_that_does_not_come_up_shows_its_console() {
     let _place = Place::take();
@@ -415,8 +362,6 @@ fn what_makes_no_sense_is_refused_before_anything_boots() {
     assert!(too_many.contains("APIC ID"), "{too_many}");
     let idle = refused(&["-m", "x5570", "--set", "cluster=off", "--", "true"]);
     assert!(idle.contains("--scheduler perch"), "{idle}");
-    let no_file = refused(&["-m", "kunpeng920", "--rt-app", "/no/such.json"]);
-    assert!(no_file.contains("/no/such.json: "), "{no_file}");
     let unknown = refused(&["-m", "kunpeng920", "--", "no-such-program-anywhere"]);
     assert!(unknown.contains("no-such-program-anywhere"), "{unknown}");
 }
