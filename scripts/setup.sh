@@ -359,7 +359,7 @@ setup_soak() {
 	apt_install stress-ng
 }
 
-# What counts the instructions of an event (./x bench --instructions).
+# What counts the instructions of an event (./x bench --instructions) and of readers (a test of perch-fuzz).
 setup_valgrind() {
 	! command -v valgrind >/dev/null || return 0
 	open_install_log

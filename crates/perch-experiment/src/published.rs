@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The published figures: a CSV beside the experiment.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use perch_machine::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,8 +100,9 @@ pub(crate) struct Line {
 const ROUNDED_PP: f64 = 1.0;
 
 impl Line {
-    fn is_of_the_row_of(&self, other: &Line) -> bool {
-        (&other.benchmark, &other.place, &other.row) == (&self.benchmark, &self.place, &self.row)
+    /// Returns the benchmark, the place and the row.
+    pub fn key(&self) -> (&str, &str, &str) {
+        (&self.benchmark, &self.place, &self.row)
     }
 
     /// Returns the figures, given the meaning of the source's signs.
@@ -137,8 +140,9 @@ fn postings(header: &[String]) -> Option<Vec<&str>> {
     let (own, further) = header.split_at_checked(COLUMNS.len())?;
     let names = further.iter().map(|column| column.strip_prefix(REPEAT));
     let postings = names.collect::<Option<Vec<&str>>>()?;
-    let twice = (1..postings.len()).any(|at| postings[..at].contains(&postings[at]));
-    (own == COLUMNS && !postings.contains(&"") && !twice).then_some(postings)
+    let different: BTreeSet<&str> = postings.iter().copied().collect();
+    let twice = different.len() < postings.len();
+    (own == COLUMNS && !different.contains("") && !twice).then_some(postings)
 }
 
 /// Reads every line of the CSV `text`; errors use the name `origin` for it.
@@ -172,16 +176,17 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
         ));
     };
     let mut lines: Vec<Line> = Vec::new();
+    let mut rows = BTreeMap::new();
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
         let number = record
             .position()
             .map_or(0, |position| position.line() as usize);
         let field = |column: &str| {
-            let at = header.iter().position(|known| known == column);
+            let at = COLUMNS.iter().position(|known| *known == column);
             at.and_then(|at| record.get(at)).unwrap_or_default()
         };
-        let optional = |column: &str| match field(column) {
+        let number_of = |column: &str, text: &str| match text {
             "" => Ok(None),
             text => match text.parse::<f64>() {
                 Ok(value) if value.is_finite() => Ok(Some(value)),
@@ -193,6 +198,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
                 )),
             },
         };
+        let optional = |column: &str| number_of(column, field(column));
         let Some(baseline) = optional("baseline")?.filter(|value| *value > 0.0) else {
             let reason = format!("`{}` is not a baseline", field("baseline"));
             return Err(problem(
@@ -214,8 +220,8 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             (a, b) => a.or(b),
         };
         let mut repeats = Vec::new();
-        for posting in &postings {
-            let change = optional(&format!("{REPEAT}{posting}"))?;
+        for (posting, text) in postings.iter().zip(record.iter().skip(COLUMNS.len())) {
+            let change = number_of(&format!("{REPEAT}{posting}"), text)?;
             repeats.extend(change.map(|pct| (posting.to_string(), pct)));
         }
         let line = Line {
@@ -230,8 +236,9 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             sd_pct,
             repeats,
         };
-        if let Some(other) = lines.iter().find(|other| line.is_of_the_row_of(other)) {
-            let reason = format!("{} was given in line {} already", line.row, other.line);
+        let (benchmark, place) = (line.benchmark.clone(), line.place.clone());
+        if let Some(other) = rows.insert((benchmark, place, line.row.clone()), number) {
+            let reason = format!("{} was given in line {other} already", line.row);
             let expected = "expected each row once";
             return Err(problem(Some(number), "row", reason, expected));
         }

@@ -14,6 +14,9 @@ use crate::weave::Weaver;
 use crate::{ImportError, Origin};
 
 const LONGEST_LINE: u64 = 1 << 16;
+/// The bytes of a line in which its task and CPU stand: names have up to 16, numbers up to 10. Were they
+/// looked for everywhere, a line of nothing but their marks would take the square of its length.
+const HEAD: usize = 128;
 const HARDIRQ: u32 = 0x08;
 const SOFTIRQ: u32 = 0x10;
 const NMI: u32 = 0x40;
@@ -140,7 +143,8 @@ fn dropped(rest: &str) -> Option<u64> {
 /// Splits `hackbenc-204     1-0x11    25.295181732: sched_waking:   comm=...` into the task, CPU
 /// and time, the event's name, and its fields. The task's name may hold any characters.
 fn parts(text: &str) -> Option<(Event, &str, &str)> {
-    text.match_indices("-0x").find_map(|(at, _)| {
+    let mut marks = text.match_indices("-0x").take_while(|(at, _)| *at < HEAD);
+    marks.find_map(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + 3..]);
         let (task, cpu) = before.rsplit_once(char::is_whitespace)?;
         let cpu = cpu.parse().ok()?;
@@ -172,7 +176,8 @@ fn parts(text: &str) -> Option<(Event, &str, &str)> {
 /// process where the kernel was asked for it, CPU, flags and time. Without flags a timer's wake-up
 /// would be taken for the interrupted task's.
 fn readable(text: &str) -> Option<(Event, &str, &str)> {
-    text.match_indices('[').find_map(|(at, _)| {
+    let mut marks = text.match_indices('[').take_while(|(at, _)| *at < HEAD);
+    marks.find_map(|(at, _)| {
         let (cpu, after) = text[at + 1..].split_once(']')?;
         let cpu = cpu.parse().ok()?;
         let mut task = text[..at].trim_end();

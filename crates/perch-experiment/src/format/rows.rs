@@ -8,6 +8,9 @@ use super::refuse::refuse;
 use crate::error::{ExperimentError, Source};
 use crate::statistic::Statistic;
 
+/// The most rows of a benchmark: efforts and keys are looked for row by row.
+const MOST: usize = 4096;
+
 /// The rows of a benchmark, each with its name.
 pub(super) enum Rows<'a> {
     Workloads(&'a [Spanned<String>]),
@@ -18,6 +21,17 @@ impl<'a> Rows<'a> {
     /// Reads the rows from the one of the two keys that the benchmark uses.
     pub fn of(source: &Source, benchmark: &'a RawBenchmark) -> Result<Rows<'a>, ExperimentError> {
         match (&benchmark.rows, &benchmark.statistics) {
+            (Some(rows), None) if rows.len() > MOST => {
+                let reason = format!("it has {} rows", rows.len());
+                let expected = format!("expected at most {MOST}");
+                Err(refuse(
+                    source,
+                    &benchmark.name,
+                    "benchmark.rows",
+                    &reason,
+                    &expected,
+                ))
+            }
             (Some(rows), None) => Ok(Rows::Workloads(rows)),
             (None, Some(statistics)) => {
                 let read = |name: &'a Spanned<String>| match name.get_ref().parse() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Makes loads and cells from benchmarks, places and rows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use perch_file::Spanned;
@@ -44,7 +45,8 @@ struct Tables<'a> {
     source: &'a Source<'a>,
     raw: &'a RawFile,
     era: Era,
-    lines: &'a [published::Line],
+    /// The published lines by their keys.
+    lines: BTreeMap<(&'a str, &'a str, &'a str), &'a published::Line>,
     /// The memory that a workload may take.
     budget: Budget,
     resolve: Resolve<'a>,
@@ -52,6 +54,8 @@ struct Tables<'a> {
     machines: Vec<(&'a str, Arc<Machine>)>,
     loads: Vec<Load>,
     cells: Vec<Cell>,
+    /// The numbers of the cells by their paths.
+    paths: BTreeMap<String, usize>,
 }
 
 /// Makes every load and every cell of every table; refuses rows without figures and figures without
@@ -69,11 +73,12 @@ pub(super) fn tables(
         source,
         raw,
         era,
-        lines,
+        lines: lines.iter().map(|line| (line.key(), line)).collect(),
         budget,
         machines: Vec::new(),
         loads: Vec::new(),
         cells: Vec::new(),
+        paths: BTreeMap::new(),
     };
     // The reader reports a mistake in the file's head before mistakes of the places that rely on
     // the head.
@@ -84,14 +89,18 @@ pub(super) fn tables(
         tables.benchmark(benchmark)?;
     }
     let Tables {
-        loads, mut cells, ..
+        loads,
+        mut cells,
+        paths,
+        ..
     } = tables;
-    let missing = lines.iter().find(|line| {
-        !cells.iter().any(|cell| {
-            (&cell.benchmark, &cell.place, &cell.row) == (&line.benchmark, &line.place, &line.row)
-        })
-    });
-    if let Some(line) = missing {
+    let missing = |line: &&published::Line| {
+        let (benchmark, place, row) = line.key();
+        let cell = paths.get(&format!("{benchmark}/{place}/{row}"));
+        let of = |cell: &Cell| (&*cell.benchmark, &*cell.place, &*cell.row) == line.key();
+        !cell.is_some_and(|&cell| of(&cells[cell]))
+    };
+    if let Some(line) = lines.iter().find(missing) {
         let reason = format!(
             "no benchmark here covers {}/{}/{} of {}:{}",
             line.benchmark,
@@ -289,11 +298,7 @@ impl<'a> Tables<'a> {
         };
         let (name, unit) = (benchmark.name.get_ref(), shown.of.unit.get_ref());
         let (place, row_name) = (place.name.get_ref(), &shown.of.cell_of(row.get_ref()));
-        let line = self
-            .lines
-            .iter()
-            .find(|line| (&line.benchmark, &line.place, &line.row) == (name, place, row_name));
-        let Some(line) = line else {
+        let Some(line) = self.lines.get(&(&**name, &**place, &**row_name)) else {
             let reason = format!("{name}/{place}/{row_name} has no figures");
             let expected = format!("expected a line in {}", self.raw.published.get_ref());
             return Err(refuse(self.source, row, key, &reason, &expected));
@@ -335,7 +340,8 @@ impl<'a> Tables<'a> {
             judging: shown.of.judging,
             calibration: None,
         };
-        if self.cells.iter().any(|other| other.path() == cell.path()) {
+        let at = self.cells.len();
+        if self.paths.insert(cell.path(), at).is_some() {
             let reason = format!("{} is there twice", cell.path());
             return Err(refuse(self.source, row, key, &reason, ""));
         }

@@ -70,7 +70,7 @@ fn perf_data() {
     let target = Target {
         name: "perf_data",
         inputs: 3500,
-        seeds: vec![perfdata::file(false), perfdata::file(true)],
+        seeds: vec![perfdata::file(false, 6), perfdata::file(true, 6)],
         words: &[
             "PERFILE2",
             "2ELIFREP",

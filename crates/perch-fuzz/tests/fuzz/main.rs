@@ -8,6 +8,7 @@ mod machines;
 mod perfdata;
 mod recordings;
 mod results;
+mod scale;
 mod settings;
 mod sweeps;
 mod workloads;

@@ -112,8 +112,8 @@ fn tracing_data(big: bool) -> Vec<u8> {
     out.all
 }
 
-/// Returns the records.
-fn records(big: bool) -> Vec<u8> {
+/// Returns the records of so many rounds.
+fn records(big: bool, rounds: u64) -> Vec<u8> {
     let mut out = Bytes::new(big);
     let mut at_ns = 1_000_000;
     let mut at = || {
@@ -121,7 +121,7 @@ fn records(big: bool) -> Vec<u8> {
         at_ns
     };
     out.sample(at(), 0, 11, FORK, &[13]);
-    for round in 0..6 {
+    for round in 0..rounds {
         let (awake, other) = if round % 2 == 0 { (11, 12) } else { (12, 11) };
         let (cpu, there) = (round % 2, 1 - round % 2);
         out.sample(at(), cpu, 0, SWITCH, &[0, 120, 0, awake, 120]);
@@ -141,9 +141,9 @@ fn records(big: bool) -> Vec<u8> {
     out.all
 }
 
-/// Returns the file.
-pub fn file(big: bool) -> Vec<u8> {
-    let (data, tracing) = (records(big), tracing_data(big));
+/// Returns a file of so many rounds.
+pub fn file(big: bool, rounds: u64) -> Vec<u8> {
+    let (data, tracing) = (records(big, rounds), tracing_data(big));
     let mut out = Bytes::new(big);
     let table = HEADER + 16;
     let begin = table + 2 * ATTR;

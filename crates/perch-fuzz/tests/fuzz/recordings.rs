@@ -63,6 +63,20 @@ fn seal(file: &mut [u8]) {
     }
 }
 
+/// Returns a recording of so many wake-ups.
+pub fn of(wake_ups: u64, machine: &Machine, policy: Policy) -> Vec<u8> {
+    let what = Synthetic {
+        seed: 1,
+        wake_ups,
+        every_ns: 100_000_000,
+        busy_pct: 60,
+        real_time_every: 7,
+    };
+    let mut file = Vec::new();
+    synthetic(&mut file, machine, policy, what).expect("memory takes it");
+    file
+}
+
 /// Returns recordings of an unequal machine and of one with clusters, packed and unpacked.
 fn seeds() -> Vec<Vec<u8>> {
     let modes = Modes {
@@ -75,15 +89,7 @@ fn seeds() -> Vec<Vec<u8>> {
         (perch_machine::library::load("juno").unwrap(), Era::V7_2),
         (Machine::random(5, 12), Era::V6_15),
     ] {
-        let what = Synthetic {
-            seed: 1,
-            wake_ups: 40,
-            every_ns: 100_000_000,
-            busy_pct: 60,
-            real_time_every: 7,
-        };
-        let mut file = Vec::new();
-        synthetic(&mut file, &machine, Policy::new(era, modes), what).expect("memory takes it");
+        let file = of(40, &machine, Policy::new(era, modes));
         seeds.push(unpacked(&file));
         seeds.push(file);
     }
@@ -91,7 +97,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// Reads a recording as `perch replay` and `perch advise` do; the error is what they would say.
-fn replayed(input: &[u8]) -> Result<(), String> {
+pub fn replayed(input: &[u8]) -> Result<(), String> {
     let wrong = |error: &dyn std::fmt::Display| error.to_string();
     let mut reader = Reader::new(input).map_err(|error| wrong(&error))?;
     let header = reader.header().clone();
