@@ -21,6 +21,7 @@ use crate::interface::{
     Process, Seat, Slot, Wait, Waits,
 };
 use crate::places::Places;
+use crate::rule::RuleError;
 use crate::settings::{Settings, SettingsError, Tuning};
 
 /// The stock kernel whose rules the live scheduler follows.
@@ -271,6 +272,7 @@ impl Plan {
             }
         };
         let (modes, _) = settings.modes_for(topology);
+        settings.with_users(|_| Err(RuleError::NoUsers))?;
         check_processes(topology, modes, &tuning)?;
         check_groups(&tuning, topology, topology.nr_cpus())?;
         let asked = (modes, &tuning, settings.bands());
@@ -368,6 +370,7 @@ impl Plan {
             band_share_ns: tuning.band_percent.of_ns(tuning.band_period_ms),
             nr_bands: bands.len() as u32,
             band_cgroups: bands.iter().any(|band| band.cgroup.is_some()).into(),
+            band_users: bands.iter().any(|band| band.user.is_some()).into(),
             groups: groups.at(),
             limits,
             nr_groups: groups.len() as u32,

@@ -7,7 +7,7 @@ mod keys;
 use std::fmt;
 
 use crate::interface;
-use crate::rule::folders;
+use crate::rule::{User, folders};
 use crate::value::Millis;
 pub use error::BandError;
 pub(crate) use keys::Draft;
@@ -23,6 +23,8 @@ pub struct Band {
     pub(crate) cgroup: Option<String>,
     /// The niceness.
     pub(crate) nice: Option<i8>,
+    /// The user whose the task is, and by whose rights it acts.
+    pub(crate) user: Option<User>,
     /// 1 to 99, the highest goes first.
     pub(crate) priority: u8,
     /// Round robin: the turn of each task of this priority (1 to 1000 ms). None: the task that came
@@ -41,6 +43,9 @@ impl fmt::Display for Band {
         if let Some(nice) = self.nice {
             write!(f, "nice={nice},")?;
         }
+        if let Some(user) = &self.user {
+            write!(f, "user={user},")?;
+        }
         write!(f, "priority={}", self.priority)?;
         match self.slice_ms {
             Some(slice) => write!(f, ",slice_ms={}", slice.0),
@@ -52,10 +57,10 @@ impl fmt::Display for Band {
 impl Band {
     /// True if any user can have a task that fits: a command has any name, and a niceness from 0 on.
     pub(crate) fn is_open(&self) -> bool {
-        self.cgroup.is_none() && self.nice.is_none_or(|nice| nice >= 0)
+        self.cgroup.is_none() && self.user.is_none() && self.nice.is_none_or(|nice| nice >= 0)
     }
 
-    /// As the BPF program reads it.
+    /// As the BPF program reads it. A user whose number has not been looked up is nobody.
     pub(crate) fn image(&self) -> interface::Band {
         let mut out = interface::Band {
             slice_ns: self.slice_ms.map_or(0, Millis::ns),
@@ -65,6 +70,7 @@ impl Band {
             depth: 0,
             comm: [0; interface::BAND_GLOB],
             path: [0; interface::BAND_PATH],
+            uid: interface::NONE,
             line: 0,
         };
         if let Some(comm) = &self.comm {
@@ -82,6 +88,12 @@ impl Band {
         }
         if self.nice.is_some() {
             out.flags |= interface::BAND_NICE;
+        }
+        if let Some(user) = &self.user {
+            out.flags |= interface::BAND_USER;
+            if let User::Number(number) = user {
+                out.uid = *number;
+            }
         }
         out
     }

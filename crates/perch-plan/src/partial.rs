@@ -6,6 +6,7 @@ mod keys;
 
 use std::fmt;
 
+use crate::rule::User;
 pub use error::PartialError;
 pub(crate) use keys::Draft;
 
@@ -20,15 +21,6 @@ pub struct Partial {
     cgroup: Option<String>,
     /// The user by whose rights the task acts.
     user: Option<User>,
-}
-
-/// A user, as the rule names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum User {
-    /// A name of /etc/passwd.
-    Name(String),
-    /// A number.
-    Number(u32),
 }
 
 impl Partial {
@@ -50,10 +42,7 @@ impl Partial {
 
 impl fmt::Display for Partial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let user = self.user.as_ref().map(|user| match user {
-            User::Name(name) => name.clone(),
-            User::Number(number) => number.to_string(),
-        });
+        let user = self.user.as_ref().map(User::to_string);
         let pairs = [
             ("comm", &self.comm),
             ("cgroup", &self.cgroup),

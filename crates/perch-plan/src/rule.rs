@@ -4,13 +4,35 @@
 
 mod error;
 
+use std::fmt;
 use std::ops::Range;
 
-use schemars::Schema;
+use schemars::{Schema, json_schema};
 use toml::Spanned;
 
 use crate::value::{Entry, Raw};
 pub use error::{CgroupError, CommError, RuleError};
+
+/// A user, as a rule names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum User {
+    /// A name of /etc/passwd.
+    Name(String),
+    /// A number.
+    Number(u32),
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            User::Name(name) => f.write_str(name),
+            User::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// The highest number of a user: the kernel has one more, which stands for none.
+const MOST_USERS: u32 = u32::MAX - 1;
 
 /// A task's name has no more characters (`TASK_COMM_LEN` without its end).
 const COMM_CHARS: usize = 15;
@@ -145,4 +167,34 @@ pub(crate) fn cgroup(value: &Raw, example: &'static str) -> Result<String, RuleE
 /// The folders of a cgroup's path.
 pub(crate) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|folder| !folder.is_empty())
+}
+
+/// Reads a user's name or number.
+pub(crate) fn user(value: &Raw) -> Result<User, RuleError> {
+    let refused = || RuleError::User(value.to_string());
+    let number = |number: i64| {
+        let number = u32::try_from(number)
+            .ok()
+            .filter(|&number| number <= MOST_USERS);
+        number.map(User::Number).ok_or_else(refused)
+    };
+    match value {
+        Raw::Whole(given) => number(*given),
+        Raw::Text(text) | Raw::Word(text) => match text.parse() {
+            Ok(given) => number(given),
+            Err(_) if text.is_empty() || text.contains([':', '\n', '\0']) => Err(refused()),
+            Err(_) => Ok(User::Name(text.clone())),
+        },
+        _ => Err(refused()),
+    }
+}
+
+/// The schema of what [`user`] reads.
+pub(crate) fn user_schema() -> Schema {
+    json_schema!({
+        "anyOf": [
+            { "type": "string", "minLength": 1 },
+            { "type": "integer", "minimum": 0, "maximum": MOST_USERS },
+        ],
+    })
 }

@@ -13,6 +13,7 @@ use perch_policy::{Layout, Mechanism, Mode, Modes, Premise, Setting, Topology};
 use crate::band::Band;
 use crate::interface::MAX_BANDS;
 use crate::partial::Partial;
+use crate::rule::{RuleError, User};
 pub use configuration::Configuration;
 pub use error::{Problem, SettingsError};
 pub use schema::schema;
@@ -59,6 +60,26 @@ impl Settings {
         let rules: Vec<_> = self.bands.iter().map(Band::to_string).collect();
         let (percent, period) = (self.tuning.band_percent.0, self.tuning.band_period_ms.0);
         format!("{}; at most {percent} % of {period} ms", rules.join("; "))
+    }
+
+    /// The settings with each user of the band's rules by its number, for which `number` asks /etc/passwd.
+    ///
+    /// # Errors
+    /// That of `number`, with the rule.
+    pub fn with_users(
+        &self,
+        number: impl Fn(&User) -> Result<u32, RuleError>,
+    ) -> Result<Settings, SettingsError> {
+        let mut out = self.clone();
+        for band in &mut out.bands {
+            let Some(user) = &band.user else { continue };
+            let number = number(user).map_err(|source| SettingsError::Band {
+                rule: band.to_string(),
+                source: source.into(),
+            })?;
+            band.user = Some(User::Number(number));
+        }
+        Ok(out)
     }
 
     /// The real-time band's rules, of which the first that fits a task counts.
@@ -113,7 +134,7 @@ impl Settings {
     pub fn open_bands(&self) -> Vec<String> {
         let open = self.bands.iter().filter(|band| band.is_open());
         let said = open.map(|band| {
-            format!("band {band}: tasks of any user may join; a cgroup, or a nice below 0, keeps them out")
+            format!("band {band}: tasks of any user may join; a user, a cgroup, or a nice below 0 keeps them out")
         });
         said.collect()
     }

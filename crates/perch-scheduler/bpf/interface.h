@@ -180,6 +180,7 @@ enum perch_band_flags {
 	PERCH_BAND_COMM = 1,
 	PERCH_BAND_CGROUP = 2,
 	PERCH_BAND_NICE = 4,
+	PERCH_BAND_USER = 8,
 };
 
 /*
@@ -194,7 +195,8 @@ struct perch_band {
 	perch_u32 depth;	    /* folders in `path` */
 	char comm[PERCH_BAND_GLOB]; /* a pattern with * and ?, ends with a 0 */
 	char path[PERCH_BAND_PATH]; /* a cgroup's folders from the root on; each ends with a 0 */
-	perch_u64 line;
+	perch_u32 uid;		    /* the real and the effective user; PERCH_NONE: nobody */
+	perch_u32 line;
 };
 
 /*
@@ -362,7 +364,8 @@ struct perch_config {
 	perch_u64 band_period_ns;
 	perch_u64 band_share_ns; /* time of each period that the band of a CPU may use */
 	perch_u32 nr_bands;
-	perch_u32 band_cgroups; /* a rule names a cgroup */
+	perch_u16 band_cgroups; /* a rule names a cgroup */
+	perch_u16 band_users;	/* a rule names a user */
 	/* Task groups. Without slots cgroups do not count. */
 	struct perch_group_slot PERCH_AS *groups;
 	perch_u64 PERCH_AS *limits; /* a bit for each slot, by words of 64: cpu.max limits it */

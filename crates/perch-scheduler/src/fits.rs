@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Whether a task fits a rule, on a system whose users are known.
 
-use perch_plan::{Partial, PartialError, User};
+use perch_plan::{Partial, RuleError, User};
 
 use crate::tree::Tree;
 
@@ -18,16 +18,9 @@ impl Fits {
     /// Looks the user of a rule up.
     ///
     /// # Errors
-    /// [`PartialError::NoUser`] when /etc/passwd does not have the name.
-    pub fn of(rule: &Partial, tree: &Tree) -> Result<Fits, PartialError> {
-        let user = match rule.user() {
-            None => None,
-            Some(User::Number(number)) => Some(*number),
-            Some(User::Name(name)) => {
-                let number = number_of(tree, name);
-                Some(number.ok_or_else(|| PartialError::NoUser(name.clone()))?)
-            }
-        };
+    /// [`RuleError::NoUser`] when /etc/passwd does not have the name.
+    pub fn of(rule: &Partial, tree: &Tree) -> Result<Fits, RuleError> {
+        let user = rule.user().map(|user| number_of(tree, user)).transpose()?;
         Ok(Fits {
             comm: rule.comm().map(str::to_string),
             cgroup: rule.cgroup().map(str::to_string),
@@ -36,15 +29,23 @@ impl Fits {
     }
 }
 
-/// The number of the user of this name. perch is linked statically, so it cannot ask the C library, which
-/// would load a library for each other place of names.
-fn number_of(tree: &Tree, name: &str) -> Option<u32> {
-    let text = tree.text("etc/passwd").ok().flatten()?;
-    text.lines().find_map(|line| {
+/// The number of a user. perch is linked statically, so it cannot ask the C library, which would load a
+/// library for each other place of names.
+///
+/// # Errors
+/// [`RuleError::NoUser`] when /etc/passwd does not have the name.
+pub(crate) fn number_of(tree: &Tree, user: &User) -> Result<u32, RuleError> {
+    let name = match user {
+        User::Number(number) => return Ok(*number),
+        User::Name(name) => name,
+    };
+    let text = tree.text("etc/passwd").ok().flatten().unwrap_or_default();
+    let number = text.lines().find_map(|line| {
         let mut fields = line.split(':');
         // The second one is the password.
         (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
-    })
+    });
+    number.ok_or_else(|| RuleError::NoUser(name.clone()))
 }
 
 impl Fits {

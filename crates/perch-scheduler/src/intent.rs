@@ -6,8 +6,10 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Modes, Topology};
 
+use crate::fits::number_of;
 use crate::kernel::Kernel;
 use crate::site::Site;
+use crate::tree::Tree;
 use perch_plan::Plan;
 use perch_plan::settings::{Settings, SettingsError};
 
@@ -40,17 +42,18 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// Lays the program's memory out.
+    /// Lays the program's memory out, with the users of the system below `tree`.
     ///
     /// # Errors
-    /// [`SettingsError::Memory`] when a table would take more than it may.
-    pub fn plan(&self) -> Result<Plan, SettingsError> {
+    /// [`SettingsError::Memory`] when a table would take more than it may, [`SettingsError::Band`] when a
+    /// rule's user is unknown.
+    pub fn plan(&self, tree: &Tree) -> Result<Plan, SettingsError> {
         Plan::new(
             self.machine,
             &self.topology,
             self.possible,
             self.modes,
-            self.settings,
+            &self.settings.with_users(|user| number_of(tree, user))?,
         )
     }
 }

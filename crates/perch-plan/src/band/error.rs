@@ -14,7 +14,7 @@ pub enum BandError {
     #[error("policy: {0:?}: expected fifo or rr")]
     Policy(String),
     /// The rule chooses every task.
-    #[error("it names no tasks: expected comm, cgroup or nice, or several of them")]
+    #[error("it names no tasks: expected comm, cgroup, nice or user, or several of them")]
     NoTasks,
     /// The rule says nothing of the tasks that it chooses.
     #[error("no priority: expected priority = {} to {}", PRIORITIES.start(), PRIORITIES.end())]

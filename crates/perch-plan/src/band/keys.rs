@@ -9,7 +9,7 @@ use schemars::{Schema, json_schema};
 use super::Band;
 use super::error::BandError;
 use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
-use crate::rule::{self, CgroupError, CommError, Key, RuleError, folders};
+use crate::rule::{self, CgroupError, CommError, Key, RuleError, User, folders};
 use crate::value::{Millis, Raw, ValueError};
 
 /// Priorities, as of `SCHED_FIFO`: the highest goes first.
@@ -26,6 +26,7 @@ pub(crate) struct Draft {
     comm: Option<String>,
     cgroup: Option<String>,
     nice: Option<i8>,
+    user: Option<User>,
     priority: Option<u8>,
     policy: Option<Policy>,
     slice: Option<Millis>,
@@ -71,13 +72,25 @@ const KEYS: &[Key<Draft>] = &[
         range: "-20 to 19",
         example: "-20",
         default: "any niceness",
-        help: "the niceness; a rule has at least one of these three keys, and matches the tasks \
-               for which all of them hold",
+        help: "the niceness",
         read: |draft, value| {
             draft.nice = Some(whole("nice", value, NICENESSES)?);
             Ok(())
         },
         schema: || integer(NICENESSES),
+    },
+    Key {
+        name: "user",
+        range: "a name, or a number",
+        example: "\"audio\"",
+        default: "any user",
+        help: "the task's real and effective user; a rule has at least one of these four keys, and \
+               matches the tasks for which all of them hold",
+        read: |draft, value| {
+            draft.user = Some(rule::user(value)?);
+            Ok(())
+        },
+        schema: rule::user_schema,
     },
     Key {
         name: "priority",
@@ -176,7 +189,8 @@ impl rule::Draft for Draft {
     }
 
     fn finish(self) -> Result<Band, BandError> {
-        if self.comm.is_none() && self.cgroup.is_none() && self.nice.is_none() {
+        let named = self.comm.is_some() || self.cgroup.is_some() || self.nice.is_some();
+        if !named && self.user.is_none() {
             return Err(BandError::NoTasks);
         }
         let priority = self.priority.ok_or(BandError::NoPriority)?;
@@ -190,6 +204,7 @@ impl rule::Draft for Draft {
             comm: self.comm,
             cgroup: self.cgroup,
             nice: self.nice,
+            user: self.user,
             priority,
             slice_ms: turn,
         })

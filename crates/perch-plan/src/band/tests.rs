@@ -14,6 +14,8 @@ fn a_rule_is_read_as_it_is_shown() {
         "cgroup=/rt/audio,priority=99,slice_ms=10",
         "nice=-20,priority=1",
         "comm=a?c,cgroup=/,nice=5,priority=7",
+        "comm=jackd,user=audio,priority=3",
+        "user=1000,priority=3",
     ] {
         let band: Band = text.parse().unwrap();
         assert_eq!(band.to_string(), text);
@@ -33,7 +35,7 @@ fn refusals_name_the_key_and_what_was_expected() {
     );
     for (text, words) in [
         ("comm=x", "no priority: expected priority = 1 to 99"),
-        ("priority=5", "expected comm, cgroup or nice"),
+        ("priority=5", "expected comm, cgroup, nice or user"),
         ("priority", "expected KEY=VALUE"),
         (
             "nice=high,priority=5",
@@ -43,11 +45,12 @@ fn refusals_name_the_key_and_what_was_expected() {
         ("nice=1,priority=300", "priority: 300: expected 1 to 99"),
         (
             "prio=5,comm=x",
-            "unknown key \"prio\": expected comm, cgroup, nice",
+            "unknown key \"prio\": expected comm, cgroup, nice, user",
         ),
         ("comm=,priority=5", "comm: \"\": expected a command's name"),
         ("comm=0123456789abcdef,priority=5", "at most 15 characters"),
         ("cgroup=rt,priority=5", "expected a cgroup's path"),
+        ("user=-1,priority=5", "user: \"-1\": expected a user's name"),
         ("cgroup=/rt/,priority=5", "expected a cgroup's path"),
         ("cgroup=/a/../b,priority=5", "expected a cgroup's path"),
         (

@@ -302,6 +302,7 @@ const _: () = {
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;
 pub const PERCH_BAND_NICE: perch_band_flags = 4;
+pub const PERCH_BAND_USER: perch_band_flags = 8;
 pub type perch_band_flags = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -313,7 +314,8 @@ pub struct perch_band {
     pub depth: u32,
     pub comm: [u8; 32usize],
     pub path: [u8; 192usize],
-    pub line: u64,
+    pub uid: u32,
+    pub line: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -341,8 +343,11 @@ const _: () = {
         "Offset of field: perch_band::path",
     ][::std::mem::offset_of!(perch_band, path) - 56usize];
     [
+        "Offset of field: perch_band::uid",
+    ][::std::mem::offset_of!(perch_band, uid) - 248usize];
+    [
         "Offset of field: perch_band::line",
-    ][::std::mem::offset_of!(perch_band, line) - 248usize];
+    ][::std::mem::offset_of!(perch_band, line) - 252usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
@@ -711,7 +716,8 @@ pub struct perch_config {
     pub band_period_ns: u64,
     pub band_share_ns: u64,
     pub nr_bands: u32,
-    pub band_cgroups: u32,
+    pub band_cgroups: u16,
+    pub band_users: u16,
     pub groups: u64,
     pub limits: u64,
     pub nr_groups: u32,
@@ -837,6 +843,9 @@ const _: () = {
     [
         "Offset of field: perch_config::band_cgroups",
     ][::std::mem::offset_of!(perch_config, band_cgroups) - 324usize];
+    [
+        "Offset of field: perch_config::band_users",
+    ][::std::mem::offset_of!(perch_config, band_users) - 326usize];
     [
         "Offset of field: perch_config::groups",
     ][::std::mem::offset_of!(perch_config, groups) - 328usize];

@@ -9,10 +9,11 @@ mod generated;
 
 pub use generated::{
     PERCH_ARENA_BASE as ARENA_BASE, PERCH_BAND_CGROUP as BAND_CGROUP, PERCH_BAND_COMM as BAND_COMM,
-    PERCH_BAND_NICE as BAND_NICE, PERCH_NONE as NONE, perch_band as Band, perch_config as Config,
-    perch_cpu as Cpu, perch_exit as Exit, perch_group_cell as GroupCell, perch_group_slot as Group,
-    perch_group_waits as GroupWaits, perch_idle as Idle, perch_llc as Llc, perch_memory as Memory,
-    perch_slot as Slot, perch_wait as Wait, perch_waits as Waits,
+    PERCH_BAND_NICE as BAND_NICE, PERCH_BAND_USER as BAND_USER, PERCH_NONE as NONE,
+    perch_band as Band, perch_config as Config, perch_cpu as Cpu, perch_exit as Exit,
+    perch_group_cell as GroupCell, perch_group_slot as Group, perch_group_waits as GroupWaits,
+    perch_idle as Idle, perch_llc as Llc, perch_memory as Memory, perch_slot as Slot,
+    perch_wait as Wait, perch_waits as Waits,
 };
 pub use perch_policy::mirror::{Occupancy, Overload, Process, Seat};
 

@@ -9,15 +9,6 @@ pub enum PartialError {
     /// A key that makes no sense, or is none.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// Neither a user's name nor a number.
-    #[error("user: {0}: expected a user's name in /etc/passwd, or a number")]
-    User(String),
-    /// A name that this system does not have.
-    #[error(
-        "user: /etc/passwd has no \"{0}\": expected a user's name there, or the user's number \
-         (id -u NAME)"
-    )]
-    NoUser(String),
     /// The rule chooses every task.
     #[error("it names no tasks: expected comm, cgroup or user, or several of them")]
     NoTasks,
@@ -28,7 +19,6 @@ impl PartialError {
     pub(super) fn key(&self) -> Option<&str> {
         match self {
             PartialError::Rule(error) => error.key(),
-            PartialError::User(_) | PartialError::NoUser(_) => Some("user"),
             PartialError::NoTasks => None,
         }
     }

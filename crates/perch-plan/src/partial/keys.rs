@@ -3,10 +3,9 @@
 
 use schemars::json_schema;
 
+use super::Partial;
 use super::error::PartialError;
-use super::{Partial, User};
 use crate::rule::{self, Key};
-use crate::value::Raw;
 
 /// A rule of which some keys have been read.
 #[derive(Default)]
@@ -46,39 +45,12 @@ const KEYS: &[Key<Draft>] = &[
         help: "the user by whose rights the task acts (its effective one); a rule has at least one of \
                these keys, and matches the tasks for which all of them hold",
         read: |draft, value| {
-            draft.0.user = Some(user(value)?);
+            draft.0.user = Some(rule::user(value)?);
             Ok(())
         },
-        schema: || {
-            json_schema!({
-                "anyOf": [
-                    { "type": "string", "minLength": 1 },
-                    { "type": "integer", "minimum": 0, "maximum": MOST },
-                ],
-            })
-        },
+        schema: rule::user_schema,
     },
 ];
-
-/// The highest number of a user: the kernel has one more, which stands for none.
-const MOST: u32 = u32::MAX - 1;
-
-fn user(value: &Raw) -> Result<User, PartialError> {
-    let refused = || PartialError::User(value.to_string());
-    let number = |number: i64| {
-        let number = u32::try_from(number).ok().filter(|&number| number <= MOST);
-        number.map(User::Number).ok_or_else(refused)
-    };
-    match value {
-        Raw::Whole(given) => number(*given),
-        Raw::Text(text) | Raw::Word(text) => match text.parse() {
-            Ok(given) => number(given),
-            Err(_) if text.is_empty() || text.contains([':', '\n', '\0']) => Err(refused()),
-            Err(_) => Ok(User::Name(text.clone())),
-        },
-        _ => Err(refused()),
-    }
-}
 
 impl rule::Draft for Draft {
     type Rule = Partial;

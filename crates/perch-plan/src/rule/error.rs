@@ -50,6 +50,18 @@ pub enum RuleError {
         /// The defect of the path.
         source: CgroupError,
     },
+    /// Neither a user's name nor a number.
+    #[error("user: {0}: expected a user's name in /etc/passwd, or a number")]
+    User(String),
+    /// A name that this system does not have.
+    #[error(
+        "user: /etc/passwd has no \"{0}\": expected a user's name there, or the user's number \
+         (id -u NAME)"
+    )]
+    NoUser(String),
+    /// A rule that names a user, where no task has one.
+    #[error("user: the tasks of a simulated machine have no users: leave it out")]
+    NoUsers,
 }
 
 impl RuleError {
@@ -61,6 +73,7 @@ impl RuleError {
             RuleError::Value { key, .. } => Some(key),
             RuleError::Comm { .. } => Some("comm"),
             RuleError::Cgroup { .. } => Some("cgroup"),
+            RuleError::User(_) | RuleError::NoUser(_) | RuleError::NoUsers => Some("user"),
             RuleError::NoPair { .. } => None,
         }
     }

@@ -129,7 +129,7 @@ fn bands_are_read_and_refused_with_their_line() {
     assert!(rule("").starts_with("perch.toml:1: band: no priority: "));
     assert_eq!(
         rule("prio = 3"),
-        "perch.toml:3: band: unknown key \"prio\": expected comm, cgroup, nice, priority, policy \
+        "perch.toml:3: band: unknown key \"prio\": expected comm, cgroup, nice, user, priority, policy \
          or slice_ms"
     );
     assert_eq!(
@@ -372,7 +372,7 @@ fn the_help_is_a_file_with_the_defaults() {
     let read = Settings::from_toml(&file(band), "help").expect("so is this");
     assert_eq!(
         read.bands()[0].to_string(),
-        "comm=ffmpeg*,cgroup=/rt,nice=-20,priority=50,slice_ms=100"
+        "comm=ffmpeg*,cgroup=/rt,nice=-20,user=audio,priority=50,slice_ms=100"
     );
     let read = Settings::from_toml(&file(partial), "help").expect("and this");
     assert_eq!(
@@ -441,6 +441,7 @@ fn bands_that_any_user_may_join_are_said() {
         "nice=0,priority=2",
         "comm=rt*,nice=-5,priority=5",
         "cgroup=/rt,priority=20",
+        "comm=rt*,user=audio,priority=20",
     ] {
         settings.add_band(rule.parse().unwrap()).unwrap();
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Matches tasks with the rules of the real-time band. The first rule of the
- * configuration that fits a task's command name, cgroup and niceness decides
- * whether the task is in the band. Any of these three may change at any time,
+ * configuration that fits a task's command name, cgroup, niceness and user decides
+ * whether the task is in the band. Any of these four may change at any time,
  * and the kernel reports a change of the niceness only. So the band keeps with
  * each task the values by which it was matched, and compares them whenever the
  * task wakes, is queued, or runs at a tick; it looks at the rules again only
@@ -17,9 +17,11 @@
 struct perch_band_task {
 	__u64 comm[2], cgroup; /* as they were when it was matched */
 	__s32 static_prio;
-	__u32 known;	 /* the task was matched with the rules */
-	__u32 prio;	 /* 1 to 99; 0: the task is not in the band */
-	__u32 yields;	 /* the task has given up the CPU for others of its priority */
+	__u32 uid;
+	__u32 known;  /* the task was matched with the rules */
+	__u32 prio;   /* 1 to 99; 0: the task is not in the band */
+	__u32 yields; /* the task has given up the CPU for others of its priority */
+	__u32 pad;
 	__u64 slice_ns;	 /* round robin: a whole turn; 0: first in, first out */
 	__s64 left_ns;	 /* the rest of the present turn */
 	__u64 cgroup_at; /* while it is matched: the address of its cgroup, as a number */
@@ -151,6 +153,8 @@ static __attribute__((noinline)) __u32 find_band(const struct perch_band_task *t
 			continue;
 		if ((flags & PERCH_BAND_COMM) && !fits_comm(rule, t->comm[0], t->comm[1]))
 			continue;
+		if ((flags & PERCH_BAND_USER) && t->uid != c->bands[rule].uid)
+			continue;
 		if ((flags & PERCH_BAND_CGROUP) && !fits_cgroup(rule, cgroup_at))
 			continue;
 		return rule;
@@ -181,11 +185,23 @@ static __attribute__((noinline)) void match(struct perch_band_task *t, struct ta
 		set_vtime(p, 0);
 }
 
+/*
+ * The task's user; PERCH_NONE if it acts by another's rights, as any user may start
+ * such a program, under any name.
+ */
+static inline __u32 user_of(const struct task_struct *p)
+{
+	__u32 uid = p->real_cred->uid.val;
+
+	return p->real_cred->euid.val == uid ? uid : PERCH_NONE;
+}
+
 /* The band's record of the task, brought up to date; null while the kernel has no memory for it. */
 static __attribute__((noinline)) struct perch_band_task *band_of(struct task_struct *p)
 {
 	struct perch_band_task *t = make_band_task(p);
 	__u64 low, high, cgroup = 0;
+	__u32 uid = 0;
 
 	if (!t)
 		return 0;
@@ -193,13 +209,16 @@ static __attribute__((noinline)) struct perch_band_task *band_of(struct task_str
 	high = mask_word((__u64)p->comm, 1);
 	if (perch_config.band_cgroups)
 		cgroup = p->cgroups->dfl_cgrp->kn->id;
+	if (perch_config.band_users)
+		uid = user_of(p);
 	if (t->known && t->comm[0] == low && t->comm[1] == high && t->cgroup == cgroup &&
-	    t->static_prio == p->static_prio)
+	    t->static_prio == p->static_prio && t->uid == uid)
 		return t;
 	t->comm[0] = low;
 	t->comm[1] = high;
 	t->cgroup = cgroup;
 	t->static_prio = p->static_prio;
+	t->uid = uid;
 	match(t, p);
 	return t;
 }

@@ -108,6 +108,14 @@ struct cgroup {
 	struct cgroup *ancestors[];
 };
 
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid, euid;
+};
+
 struct css_set {
 	struct cgroup *dfl_cgrp;
 };
@@ -125,6 +133,7 @@ struct task_struct {
 	struct task_group *sched_task_group;
 	int pid;
 	int tgid;
+	const struct cred *real_cred; /* what others may do to it, and not a driver's for a moment */
 	struct css_set *cgroups;
 	int rcu_read_lock_nesting; /* CONFIG_PREEMPT_RCU */
 	char comm[16];

@@ -9,6 +9,7 @@ use perch_policy::Modes;
 use crate::intent::Intent;
 use crate::kernel::Kernel;
 use crate::site::Site;
+use crate::tree::Tree;
 use perch_plan::Abilities;
 use perch_plan::settings::{Chosen, Settings, SettingsError};
 
@@ -63,7 +64,7 @@ pub(super) fn look(
     let choices = settings.choices(&intent.topology).collect();
     let plan = split
         .map_err(SettingsError::Split)
-        .and_then(|()| intent.plan());
+        .and_then(|()| intent.plan(&Tree::new(root)));
     let left_out = plan.as_ref().map(|plan| plan.left_out(abilities));
     let Intent { modes, notes, .. } = intent;
     Ok(Load {

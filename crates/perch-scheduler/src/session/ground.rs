@@ -48,7 +48,8 @@ impl Ground<'_> {
         site.split_llcs(settings.split_llc())
             .map_err(SettingsError::Split)?;
         let intent = Intent::new(self.kernel, &site, settings);
-        let plan = intent.plan()?;
+        let tree = Tree::new("/".as_ref());
+        let plan = intent.plan(&tree)?;
         let mut about = About::new(&site.whole, self.kernel.version(), intent.modes);
         about.band = settings.band_in_words();
         about.partial = settings.partial_in_words();
@@ -56,11 +57,10 @@ impl Ground<'_> {
             .into_iter()
             .for_each(|note| tell(News::Note(note)));
         let notes = intent.notes;
-        let tree = Tree::new("/".as_ref());
         let rules = settings.partial().iter().map(|rule| {
             Fits::of(rule, &tree).map_err(|source| SettingsError::Partial {
                 rule: rule.to_string(),
-                source,
+                source: source.into(),
             })
         });
         let rules = rules.collect::<Result<_, _>>()?;

@@ -276,7 +276,7 @@ fn perch_loads_into_each_release() {
             &resolve("kunpeng920"),
             Cpus::AtMost(2),
             kernel,
-            "load --set waits=true,group_waits=true --band comm=x,priority=5
+            "load --set waits=true,group_waits=true --band comm=x,user=root,priority=5
              cat /sys/kernel/sched_ext/state /tmp/said",
         );
         assert!(text.starts_with("enabled\n"), "{kernel}: {text}");
