@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -18,6 +18,8 @@ const MOST_HEADERS: usize = 64;
 /// So many may be connected at once. One more, and the one that came first goes: a collector needs a
 /// moment, and who stays has no request.
 const MOST_CLIENTS: usize = 16;
+/// So many of one peer may be, in the same way: whoever keeps more ends its own, and not others'.
+const MOST_OF_ONE: usize = 4;
 /// So many may be served at once while the scheduler does not answer; more are turned away.
 const MOST_THREADS: usize = 4 * MOST_CLIENTS;
 /// A collector that is alive sends its whole request within this time, and takes the answer.
@@ -68,13 +70,16 @@ impl Listener {
         for stream in self.port.incoming() {
             // Out of descriptors, or the client has gone: the next may do better.
             let Ok(stream) = stream else { continue };
+            let Ok(from) = stream.peer_addr() else {
+                continue;
+            };
             if Arc::strong_count(&clients) > MOST_THREADS {
                 continue;
             }
             let stream = Arc::new(stream);
             let (socket, among) = (Arc::clone(&self.socket), Arc::clone(&clients));
             let patience = self.patience;
-            clients.come(&stream);
+            clients.come(&stream, peer(from.ip()));
             let thread = thread::Builder::new().name("perch-listen".to_string());
             let served = Arc::clone(&stream);
             let started = thread.spawn(move || {
@@ -89,25 +94,37 @@ impl Listener {
     }
 }
 
-/// The clients that are connected, in the order in which they came.
+/// Whom [`MOST_OF_ONE`] is about: an address, of IPv6 the first half, as a host may choose the other.
+fn peer(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
+    }
+}
+
+/// The clients that are connected, in the order in which they came, and their peers.
 #[derive(Default)]
-struct Clients(Mutex<VecDeque<Arc<TcpStream>>>);
+struct Clients(Mutex<VecDeque<(IpAddr, Arc<TcpStream>)>>);
 
 impl Clients {
-    fn come(&self, client: &Arc<TcpStream>) {
+    fn come(&self, client: &Arc<TcpStream>, from: IpAddr) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push_back(Arc::clone(client));
-        if all.len() > MOST_CLIENTS {
-            // Its thread reads the end of the request, and goes.
-            let _ = all
-                .pop_front()
-                .map(|oldest| oldest.shutdown(Shutdown::Both));
-        }
+        all.push_back((from, Arc::clone(client)));
+        let of_one = all.iter().filter(|(peer, _)| *peer == from).count();
+        let oldest = if of_one > MOST_OF_ONE {
+            all.iter().position(|(peer, _)| *peer == from)
+        } else {
+            (all.len() > MOST_CLIENTS).then_some(0)
+        };
+        // Its thread reads the end of the request, and goes.
+        let _ = oldest
+            .and_then(|at| all.remove(at))
+            .map(|(_, oldest)| oldest.shutdown(Shutdown::Both));
     }
 
     fn go(&self, client: &Arc<TcpStream>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|other| !Arc::ptr_eq(other, client));
+        all.retain(|(_, other)| !Arc::ptr_eq(other, client));
     }
 }
 
@@ -199,5 +216,35 @@ fn asked(mut stream: &TcpStream, patience: Duration) -> io::Result<Option<Asked>
             }
             Err(_) => return Ok(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_keeps_many_connections_ends_its_own() {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let clients = Clients::default();
+        let come = |from: &str| {
+            let stream = Arc::new(TcpStream::connect(port.local_addr().unwrap()).unwrap());
+            clients.come(&stream, peer(from.parse().unwrap()));
+            stream
+        };
+        let is_open = |stream: &Arc<TcpStream>| (&**stream).write(b"x").is_ok();
+        let collector = come("192.0.2.1");
+        let slow: Vec<_> = (0..40).map(|_| come("::ffff:192.0.2.2")).collect();
+        let open = slow.iter().map(is_open);
+        assert_eq!(open.filter(|open| *open).count(), MOST_OF_ONE);
+        assert!(is_open(&slow[39]) && is_open(&collector));
+        let hosts: Vec<_> = (0..9)
+            .map(|host| come(&format!("2001:db8::{host}")))
+            .collect();
+        assert!(is_open(&hosts[5]) && !is_open(&hosts[4]) && is_open(&collector));
+        let hosts: Vec<_> = (3..11)
+            .map(|host| come(&format!("192.0.2.{host}")))
+            .collect();
+        assert!(!is_open(&collector) && hosts.iter().all(is_open));
     }
 }
