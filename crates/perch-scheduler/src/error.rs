@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The reasons why perch schedules nothing, or no longer.
 
+use std::time::Duration;
+
 use crate::exit::Ended;
 use crate::kernel::UnableError;
 use crate::refusal::RefusedError;
@@ -22,6 +24,13 @@ pub enum SchedulerError {
     /// The kernel took the program and later let it go.
     #[error("{0}")]
     Ended(Ended),
+    /// The program does its work no longer, and the kernel had not noticed.
+    #[error(
+        "the timer of perch's BPF program, which looks at every queue, has not come for {} s: perch \
+         unloaded itself; the kernel is back on its own scheduler",
+        .0.as_secs()
+    )]
+    Still(Duration),
     /// Statistics were asked for, and no scheduler gives any.
     #[error(transparent)]
     NoStatistics(#[from] StatisticsError),

@@ -3,6 +3,7 @@
 
 mod ground;
 mod members;
+mod pulse;
 
 use std::fs::File;
 use std::mem;
@@ -25,6 +26,7 @@ use crate::tree::Tree;
 use ground::{Ground, Planned};
 use members::{Calls, Found, Members};
 use perch_plan::settings::{Configuration, Settings};
+use pulse::Pulse;
 
 /// How often the session looks whether the kernel has ended the scheduler.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -214,6 +216,8 @@ enum End {
     Changed(Settings),
     /// The kernel let it go.
     Ended(Ended),
+    /// Its timer has not come for so long.
+    Still(Duration),
 }
 
 impl Session<'_> {
@@ -253,6 +257,7 @@ impl Session<'_> {
                     }
                 }
                 End::Ended(ended) => return Err(SchedulerError::Ended(ended)),
+                End::Still(time) => return Err(SchedulerError::Still(time)),
             }
             restarted += 1;
             self.source.restarted(restarted);
@@ -370,6 +375,7 @@ impl Session<'_> {
     /// Waits for a request, or for the kernel to end the program, which is none.
     fn wait(&mut self, program: &Program, tell: &mut dyn FnMut(News)) -> Option<End> {
         let mut look_at = Instant::now() + LOOK;
+        let mut pulse = Pulse::new(program.turns(), Instant::now());
         let mut next = self
             .options
             .interval
@@ -391,7 +397,11 @@ impl Session<'_> {
             if program.ended().is_some() {
                 return None;
             }
-            self.service.alive(program.turns());
+            let turns = program.turns();
+            if let Some(time) = pulse.stands_still(turns, Instant::now()) {
+                return Some(End::Still(time));
+            }
+            self.service.alive(turns);
             if Instant::now() >= look_at {
                 self.look(tell);
                 // The kernel tells a scheduler of CPUs that go or come, and of no others.
