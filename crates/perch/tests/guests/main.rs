@@ -7,6 +7,7 @@
 //! of one that had just come up, unless it asks for a guest that boots. The first test fetches the
 //! parts of a guest that the host lacks; a test that cannot have them fails and says why.
 
+mod adversary;
 mod arm64;
 mod band;
 mod benchmarks;
