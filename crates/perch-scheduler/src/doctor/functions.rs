@@ -316,6 +316,8 @@ mod tests {
             [
                 // Without it cpu.max holds tasks where they sleep, and nowhere else.
                 "__irq_regs",
+                // Without it a task that was born without memory stays in the root group.
+                "scx_bpf_task_cgroup",
                 "scx_bpf_task_set_dsq_vtime",
                 "scx_bpf_task_set_slice"
             ]
