@@ -22,7 +22,6 @@ const ALL: &[(&str, bool)] = &[
     ("advise", cfg!(feature = "record")),
     ("import", cfg!(feature = "record")),
     ("lab", cfg!(feature = "lab")),
-    ("bench", cfg!(feature = "lab")),
     ("report", cfg!(feature = "pages")),
 ];
 

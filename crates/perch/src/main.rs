@@ -16,6 +16,7 @@ mod cost;
 mod diff;
 #[cfg(feature = "live")]
 mod doctor;
+mod eras;
 mod exit;
 mod experiment;
 mod fresh;
@@ -66,7 +67,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Where a waking task should land: five mechanisms, tried on machines you need not own.
 #[derive(Parser)]
@@ -95,7 +96,7 @@ enum Command {
     /// Verify, prune or export a store of results
     #[command(subcommand)]
     Store(store::Command),
-    /// Compare an old result of perch compare or perch experiment run with a new one of the same question
+    /// Compare an old and a new result of the same question
     Diff(diff::Arguments),
     /// Show the machines that perch knows, or describe another one
     #[command(subcommand)]
@@ -103,13 +104,15 @@ enum Command {
     /// Show the workloads and their keys
     #[command(subcommand)]
     Workload(workload::Command),
+    /// List the changes of Linux between eras, with their commits and the trust in the dates
+    Eras,
     /// Tell whether perch can run here, and what would no longer hold; changes nothing
     #[cfg(feature = "live")]
     Doctor(doctor::Arguments),
     /// Schedule this machine by perch, until Ctrl-C (needs root)
     #[cfg(feature = "live")]
     Run(run::Arguments),
-    /// Try perch on this machine beside the kernel's own scheduler, and go back by itself (needs root)
+    /// Try perch here in turns with the kernel's own scheduler, and go back (needs root)
     #[cfg(feature = "live")]
     Trial(trial::Arguments),
     /// Compile other schedulers of sched_ext for the simulator
@@ -159,6 +162,53 @@ enum Command {
     LeftOut(Vec<OsString>),
 }
 
+/// The groups of `perch --help`.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Simulate",
+        &[
+            "experiment",
+            "compare",
+            "sweep",
+            "machine",
+            "workload",
+            "eras",
+            "diff",
+            "report",
+        ],
+    ),
+    (
+        "Record and replay",
+        &["record", "replay", "advise", "import"],
+    ),
+    ("Run live", &["doctor", "run", "trial", "stats", "top"]),
+    ("Boot guests", &["lab"]),
+    (
+        "Tools",
+        &["simulate", "store", "scx", "schema", "completions", "man"],
+    ),
+];
+
+/// The command with its help in groups, which clap has for options only.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut help = "{about-with-newline}\n{usage-heading} {usage}\n".to_string();
+    for (title, names) in GROUPS {
+        let there = names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name));
+        let lines = there.map(|one| {
+            let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+            format!("  {:<12} {about}\n", one.get_name())
+        });
+        let lines: String = lines.collect();
+        if !lines.is_empty() {
+            help += &format!("\n{title}:\n{lines}");
+        }
+    }
+    command.help_template(help + "\nOptions:\n{options}{after-help}")
+}
+
 /// Writes what clap has to say of the arguments, which may be help that was asked for.
 fn refused(error: &clap::Error) -> ExitCode {
     let words = error.render().to_string();
@@ -186,7 +236,8 @@ fn arguments() -> Vec<OsString> {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments()) {
+    let matches = command().try_get_matches_from(arguments());
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
@@ -199,6 +250,7 @@ fn main() -> ExitCode {
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
+        Command::Eras => eras::run(),
         #[cfg(feature = "lab")]
         Command::Lab(command) => lab::run(command),
         #[cfg(feature = "lab")]
@@ -238,6 +290,26 @@ fn main() -> ExitCode {
         Err(failure) => {
             output::say(failure.message);
             ExitCode::from(failure.code)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group_of_the_help() {
+        for one in command().get_subcommands().filter(|one| !one.is_hide_set()) {
+            let named = GROUPS.iter().flat_map(|(_, names)| names.iter());
+            let named = named.filter(|name| **name == one.get_name()).count();
+            assert_eq!(named, 1, "{}", one.get_name());
+            let about = one.get_about().map_or(0, |about| about.to_string().len());
+            assert!(
+                about <= 85,
+                "{}: a line of the help is longer than 100",
+                one.get_name()
+            );
         }
     }
 }

@@ -294,37 +294,7 @@ impl Era {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-
-    /// Returns the changes as the table that docs/eras.md shows.
-    fn table() -> String {
-        let mut out =
-            "| since | change | why | commit | the date |\n|---|---|---|---|---|\n".to_string();
-        for row in CHANGES {
-            let commit = match row.commit {
-                "" => String::new(),
-                commit => format!("`{commit}`"),
-            };
-            let cells = [
-                row.since.to_string(),
-                row.name.to_string(),
-                row.why.to_string(),
-                commit,
-                row.doubt.to_string(),
-            ];
-            for cell in cells {
-                out += "|";
-                if !cell.is_empty() {
-                    out += &format!(" {cell}");
-                }
-                out += " ";
-            }
-            out += "|\n";
-        }
-        out
-    }
 
     #[test]
     fn changes_stand_in_the_order_of_their_names_and_dates() {
@@ -334,24 +304,5 @@ mod tests {
             assert_eq!(row.since.to_string().parse(), Ok(row.since), "{row:?}");
         }
         assert!(CHANGES.is_sorted_by_key(|row| row.since));
-    }
-
-    /// `UPDATE=1` rewrites the table in the page.
-    #[test]
-    fn page_has_the_table() {
-        const MARKS: [&str; 2] = ["<!-- changes.rs: begin -->\n", "<!-- changes.rs: end -->\n"];
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/eras.md");
-        let page = std::fs::read_to_string(&file).expect("docs/eras.md");
-        let (before, rest) = page.split_once(MARKS[0]).expect("the table begins");
-        let (found, after) = rest.split_once(MARKS[1]).expect("the table ends");
-        if std::env::var_os("UPDATE").is_some() {
-            let page = [before, MARKS[0], &table(), MARKS[1], after].concat();
-            std::fs::write(&file, page).expect("docs/eras.md can be written");
-            return;
-        }
-        assert!(
-            found == table(),
-            "docs/eras.md differs from crates/perch-policy/src/era/changes.rs: UPDATE=1 rewrites it"
-        );
     }
 }
