@@ -146,9 +146,10 @@ pub fn reasons(table: &Table) -> String {
                   replay\n/// count the same reasons. The numbers are those of `enum perch_reason`.\n\
                   #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(u32)]";
     variants(&mut out, "Reason", derive, &named);
-    let _ = writeln!(out, "const NAMES: [(&str, Class); {}] = [", all.len());
+    let _ = writeln!(out, "const NAMES: [(&str, Class, &str); {}] = [", all.len());
     for r in all {
-        let _ = writeln!(out, "    ({:?}, Class::{}),", r.words, camel(&r.class));
+        let (words, class) = (&r.words, camel(&r.class));
+        let _ = writeln!(out, "    ({words:?}, Class::{class}, {:?}),", r.meaning);
     }
     out += "];\n";
     out

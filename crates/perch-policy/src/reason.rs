@@ -24,6 +24,11 @@ impl Reason {
         NAMES[self as usize].0
     }
 
+    /// What it says of the choice, in a sentence.
+    pub fn meaning(self) -> &'static str {
+        NAMES[self as usize].2
+    }
+
     /// In what state it says that the chosen CPU was found.
     pub fn class(self) -> Class {
         NAMES[self as usize].1

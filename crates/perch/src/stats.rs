@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use perch_plan::interface::{Event, WaitReason};
+use perch_policy::Reason;
 use perch_report::{Align, Grid};
 use perch_scheduler::stats::{
     Client, GroupWaits, Listener, Report, SOCKET, Waits, openmetrics, prometheus,
@@ -23,6 +24,9 @@ pub struct Arguments {
     /// Show what happened in each interval, until Ctrl-C, instead of the sums since it was loaded
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
+    /// Say what each reason, event and wait means, and end
+    #[arg(long, exclusive = true)]
+    explain: bool,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Form::Table, value_name = "FORMAT")]
     format: Form,
@@ -63,6 +67,9 @@ fn address(text: &str) -> Result<SocketAddr, BadValue> {
 
 /// Carries out `perch stats`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.explain {
+        return emit(&explained());
+    }
     let is_exposition = matches!(arguments.format, Form::Openmetrics | Form::Prometheus);
     if arguments.interval.is_some() && is_exposition {
         return Err(Failure::input(
@@ -92,6 +99,27 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         last = report;
     }
+}
+
+/// The meaning of all that is counted by name.
+fn explained() -> String {
+    let mut grid = Grid::default();
+    grid.column("", "counted", Align::Left);
+    grid.column("", "name", Align::Left);
+    grid.column("", "what it is", Align::Left);
+    let reasons = Reason::ALL
+        .iter()
+        .map(|one| ("reason", one.name(), one.meaning()));
+    let events = Event::ALL
+        .iter()
+        .map(|one| ("event", one.name(), one.help()));
+    let waits = WaitReason::ALL
+        .iter()
+        .map(|one| ("wait", one.name(), one.help()));
+    for row in reasons.chain(events).chain(waits) {
+        grid.row([row.0, row.1, row.2].map(str::to_string).to_vec());
+    }
+    grid.text()
 }
 
 fn listen(address: SocketAddr, socket: PathBuf) -> Result<(), Failure> {

@@ -32,6 +32,9 @@ fn lists_name_what_there_is() {
     assert!(stdout(&["machine", "list"]).contains("kunpeng920"));
     let workloads = stdout(&["workload", "list"]);
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
+    let explained = stdout(&["stats", "--explain"]);
+    assert!(explained.contains("previous idle") && explained.contains("claim_lost"));
+    assert!(stdout(&["eras"]).contains("SIS_PROP"));
 }
 
 /// Completions and manual pages have every command, but none of the hidden ones, which only perch
