@@ -239,6 +239,8 @@ pub struct EraRules {
     pub rt_asks: bool,
     /// The means that keep real-time tasks from taking all the time of a CPU.
     pub rt_limit: RtLimit,
+    /// The server gives its share to tasks of sched_ext as well.
+    pub serves_ext: bool,
 }
 
 impl BalanceRules {
@@ -370,6 +372,7 @@ impl EraRules {
                 true => RtLimit::Server,
                 false => RtLimit::Throttle,
             },
+            serves_ext: era.has(Change::ExtServer),
         }
     }
 }

@@ -277,6 +277,8 @@ impl ExtClass for Scheduler {
                 core.charge_call(Callback::Timer);
                 self.object.timer_expired(timer);
             }
+            // Where real-time tasks have every CPU, no task of the program's sees a tick.
+            core.watch();
         });
     }
 

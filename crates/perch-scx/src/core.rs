@@ -784,7 +784,7 @@ impl Core {
 
     /// Throws the program out if it lets a task wait for longer than it said it would (the
     /// watchdog, which looks twice as often).
-    fn watch(&self) {
+    pub fn watch(&self) {
         let timeout_ns = match self.callbacks.get().timeout_ms {
             0 => 30_000,
             ms => u64::from(ms).min(30_000),

@@ -240,6 +240,10 @@ changes! {
         "the kernel is preempted lazily",
         "", "a choice of configuration, whose default changed in 7.0",
         "fair tasks gave way more often than throughput wants";
+    ExtServer: 7, 0,
+        "a server runs starving tasks of sched_ext, too",
+        "", "not in Debian's 6.19.14, in its 7.0.13",
+        "real-time tasks that never sleep had their scheduler thrown out";
     RtPullsAgain: 7, 1,
         "a CPU pulls itself again, unless the kernel is PREEMPT_RT",
         "", "RT_PUSH_IPI is on in Debian's 7.0.13 and off in its 7.1.13",

@@ -10,9 +10,10 @@ impl RunQueues {
         self.nr_fair(cpu) + self.nr_ext(cpu)
     }
 
-    /// Returns whether one of those tasks is runnable, that is, not delayed.
+    /// Returns whether one of those tasks for which there is a server is runnable, that is, not delayed.
     #[inline]
     pub(in crate::class) fn waits_below_rt(&self, cpu: usize) -> bool {
-        self.nr_fair(cpu) > self.nr_delayed(cpu) || self.nr_ext(cpu) > 0
+        let fair = self.nr_fair(cpu) > self.nr_delayed(cpu);
+        fair || self.rules.serves_ext && self.nr_ext(cpu) > 0
     }
 }

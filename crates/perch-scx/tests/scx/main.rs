@@ -18,10 +18,10 @@ use perch_policy::{Era, Modes, Policy, Topology};
 use perch_sim::workload::Workload;
 use perch_sim::{Outcome, RootDomain, Scenario};
 
-/// What a workload does on a machine of the library under perch with these settings, after 100 ms.
-fn under_perch(machine: &str, workload: &str, set: &str, measure_ns: u64) -> Outcome {
+/// A workload on a machine of the library under perch with these settings, after 100 ms.
+fn scenario(machine: &str, workload: &str, set: &str, measure_ns: u64) -> Scenario {
     let machine = std::sync::Arc::new(perch_machine::resolve(machine).unwrap());
-    let scenario = Scenario {
+    Scenario {
         topology: Topology::new(&machine),
         policy: Policy::new(Era::V7_2, Modes::default()),
         hz: 250,
@@ -32,6 +32,10 @@ fn under_perch(machine: &str, workload: &str, set: &str, measure_ns: u64) -> Out
         measure_ns,
         seed: 1,
         machine,
-    };
+    }
+}
+
+fn under_perch(machine: &str, workload: &str, set: &str, measure_ns: u64) -> Outcome {
+    let scenario = scenario(machine, workload, set, measure_ns);
     scenario.run().unwrap()
 }

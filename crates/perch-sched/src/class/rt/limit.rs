@@ -4,7 +4,8 @@
 //! Up to 6.11 the class is throttled: once real-time tasks have run for 950 ms of a second, none
 //! runs on that CPU until the second is over, even if no other task wants the CPU
 //! (`sched_rt_runtime_us`). Since 6.12 fair tasks have a server: a fair task that has waited until
-//! only 50 ms of a second are left goes before the real-time tasks for that time (`fair_server`).
+//! only 50 ms of a second are left goes before the real-time tasks for that time (`fair_server`). Since
+//! 7.0 a task of sched_ext does so, too (`ext_server`).
 //!
 //! Both act at ticks, where the kernel enforces them too. The model simplifies: a period begins for
 //! all CPUs at once; unused runtime is not lent to other CPUs (RT_RUNTIME_SHARE, off since 5.10);
