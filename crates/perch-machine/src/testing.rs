@@ -49,7 +49,7 @@ struct Core {
 impl Machine {
     /// Returns a machine with 1 to `max_cpus` CPUs that resembles no real one: with clusters
     /// everywhere, nowhere or in places, threads per core that differ, several LLCs, nodes and
-    /// packages of uneven sizes, mixed capacities, phantom LLCs, LLCs that nodes cut, one node over
+    /// packages of uneven sizes, mixed capacities, phantom LLCs, LLCs of unequal bytes, LLCs that nodes cut, one node over
     /// all packages, numbers in any order. The same arguments give the same machine.
     ///
     /// # Panics
@@ -96,6 +96,11 @@ impl Machine {
         let nodes = draft.nodes.len();
         draft.distance = Some((distances(&mut dice, nodes), Place::key("distance")));
         costs(&mut dice, &mut draft);
+        if dice.chance(30) {
+            for llc in &draft.llcs {
+                draft.llc_bytes.push((llc.clone(), dice.range(1, 1 << 28)));
+            }
+        }
         match draft.check() {
             Ok(machine) => machine,
             Err(error) => panic!("seed {seed}, at most {max_cpus} CPUs: {error}"),
