@@ -12,6 +12,7 @@ use perch_report::{Align, Grid, figure};
 use perch_scheduler::waits::{Cause, Counted, Scope, Wait, Watch};
 use serde::{Deserialize, Serialize};
 
+use crate::fresh;
 use crate::output::{Failure, emit};
 
 /// The agent's command that runs another one and counts its tasks' waits.
@@ -219,11 +220,7 @@ impl Watching {
     /// When the counts cannot be had or written.
     pub fn end(&self, to: Option<&Path>) -> Result<(), Failure> {
         let line = Waits::new(&self.watch.counted()?, &self.machine).json();
-        let Some(path) = to else {
-            return emit(&line);
-        };
-        std::fs::write(path, line)
-            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
+        to.map_or_else(|| emit(&line), |path| fresh::write(path, &line))
     }
 }
 
