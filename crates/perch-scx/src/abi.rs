@@ -4,6 +4,9 @@
 
 use std::ffi::{c_char, c_void};
 
+use crate::core::{Core, Walk};
+use crate::memory::{CgroupAt, MaskAt, TaskAt};
+
 /// `struct scx_map`: a map as its definition declares it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -14,99 +17,96 @@ pub(crate) struct MapType {
     pub value_size: u32,
 }
 
-type Of = *mut c_void;
 type Any = *const c_void;
 
 /// `struct scx_kernel`: the functions of the kernel that the program's helpers and kfuncs call.
 #[repr(C)]
 pub(crate) struct KernelCalls {
-    pub of: Of,
+    pub core: *const Core,
     pub rqs: *mut c_void,
     pub nr_cpus: u32,
-    pub now: unsafe extern "C" fn(Of) -> u64,
-    pub this_cpu: unsafe extern "C" fn(Of) -> u32,
-    pub random: unsafe extern "C" fn(Of) -> u32,
-    pub current: unsafe extern "C" fn(Of) -> *mut c_void,
-    pub error: unsafe extern "C" fn(Of, *const c_char),
-    pub task_cpu: unsafe extern "C" fn(Of, Any) -> i32,
-    pub task_cgroup: unsafe extern "C" fn(Of, Any) -> *mut c_void,
-    pub cgroup_ancestor: unsafe extern "C" fn(Of, *mut c_void, i32) -> *mut c_void,
-    pub create_dsq: unsafe extern "C" fn(Of, u64, i32) -> i32,
-    pub destroy_dsq: unsafe extern "C" fn(Of, u64),
-    pub dsq_nr_queued: unsafe extern "C" fn(Of, u64) -> i32,
-    pub dsq_insert: unsafe extern "C" fn(Of, *mut c_void, u64, u64, u64) -> u8,
-    pub dsq_insert_vtime: unsafe extern "C" fn(Of, *mut c_void, u64, u64, u64, u64) -> u8,
-    pub dsq_move_to_local: unsafe extern "C" fn(Of, u64, u64) -> u8,
-    pub iter_new: unsafe extern "C" fn(Of, *mut u64, u64, u64) -> i32,
-    pub iter_next: unsafe extern "C" fn(Of, *mut u64) -> *mut c_void,
-    pub iter_destroy: unsafe extern "C" fn(Of, *mut u64),
-    pub move_set_slice: unsafe extern "C" fn(Of, *mut u64, u64),
-    pub move_set_vtime: unsafe extern "C" fn(Of, *mut u64, u64),
-    pub dsq_move: unsafe extern "C" fn(Of, *mut u64, *mut c_void, u64, u64, u8) -> u8,
-    pub reenqueue_local: unsafe extern "C" fn(Of) -> u32,
-    pub kick_cpu: unsafe extern "C" fn(Of, i32, u64),
-    pub idle_mask: unsafe extern "C" fn(Of, u8) -> Any,
-    pub test_and_clear_cpu_idle: unsafe extern "C" fn(Of, i32) -> u8,
-    pub pick_idle_cpu: unsafe extern "C" fn(Of, Any, u64) -> i32,
-    pub pick_any_cpu: unsafe extern "C" fn(Of, Any, u64) -> i32,
-    pub select_cpu: unsafe extern "C" fn(Of, Any, i32, u64, Any, u64) -> i32,
-    pub map_lookup: unsafe extern "C" fn(Of, Any, *const MapType, Any, i32) -> *mut c_void,
-    pub map_update: unsafe extern "C" fn(Of, Any, *const MapType, Any, Any, u64) -> i32,
-    pub map_delete: unsafe extern "C" fn(Of, Any, *const MapType, Any) -> i32,
-    pub map_push: unsafe extern "C" fn(Of, Any, *const MapType, Any) -> i32,
-    pub map_pop: unsafe extern "C" fn(Of, Any, *const MapType, *mut c_void) -> i32,
-    pub storage_get: unsafe extern "C" fn(Of, Any, *const MapType, Any, Any, u64) -> *mut c_void,
-    pub storage_delete: unsafe extern "C" fn(Of, Any, Any) -> i32,
-    pub timer_start: unsafe extern "C" fn(Of, *mut c_void, u64, u64) -> i32,
-    pub line: unsafe extern "C" fn(Of, Any, u8),
-    pub claim_lost: unsafe extern "C" fn(Of) -> u8,
-    pub timer_cancel: unsafe extern "C" fn(Of, *mut c_void) -> i32,
-    pub map_key: unsafe extern "C" fn(Of, Any, Any, *mut u8) -> *mut c_void,
-    pub task_of_pid: unsafe extern "C" fn(Of, i32) -> *mut c_void,
-    pub cgroup_of_id: unsafe extern "C" fn(Of, u64) -> *mut c_void,
-    pub nr_nodes: unsafe extern "C" fn(Of) -> u32,
-    pub cpu_node: unsafe extern "C" fn(Of, i32) -> i32,
-    pub cpu_capacity: unsafe extern "C" fn(Of, i32) -> u32,
-    pub dispatch_slots: unsafe extern "C" fn(Of) -> u32,
-    pub dispatch_cancel: unsafe extern "C" fn(Of),
-    pub mask_create: unsafe extern "C" fn(Of) -> *mut c_void,
-    pub mask_hold: unsafe extern "C" fn(Of, *mut c_void, i32),
-    pub mask_of_all: unsafe extern "C" fn(Of) -> Any,
-    pub idle_mask_of_node: unsafe extern "C" fn(Of, u8, i32) -> Any,
-    pub pick_idle_cpu_node: unsafe extern "C" fn(Of, Any, i32, u64) -> i32,
+    pub now: extern "C" fn(&Core) -> u64,
+    pub this_cpu: extern "C" fn(&Core) -> u32,
+    pub random: extern "C" fn(&Core) -> u32,
+    pub current: extern "C" fn(&Core) -> TaskAt,
+    pub error: extern "C" fn(&Core, *const c_char),
+    pub task_cpu: extern "C" fn(&Core, Any) -> i32,
+    pub task_cgroup: extern "C" fn(&Core, Any) -> CgroupAt,
+    pub cgroup_ancestor: extern "C" fn(&Core, Any, i32) -> CgroupAt,
+    pub create_dsq: extern "C" fn(&Core, u64, i32) -> i32,
+    pub destroy_dsq: extern "C" fn(&Core, u64),
+    pub dsq_nr_queued: extern "C" fn(&Core, u64) -> i32,
+    pub dsq_insert: extern "C" fn(&Core, Any, u64, u64, u64) -> u8,
+    pub dsq_insert_vtime: extern "C" fn(&Core, Any, u64, u64, u64, u64) -> u8,
+    pub dsq_move_to_local: extern "C" fn(&Core, u64, u64) -> u8,
+    pub iter_new: extern "C" fn(&Core, &mut Walk, u64, u64) -> i32,
+    pub iter_next: extern "C" fn(&Core, &mut Walk) -> TaskAt,
+    pub iter_destroy: extern "C" fn(&Core, &mut Walk),
+    pub move_set_slice: extern "C" fn(&Core, &mut Walk, u64),
+    pub move_set_vtime: extern "C" fn(&Core, &mut Walk, u64),
+    pub dsq_move: extern "C" fn(&Core, &mut Walk, Any, u64, u64, u8) -> u8,
+    pub reenqueue_local: extern "C" fn(&Core) -> u32,
+    pub kick_cpu: extern "C" fn(&Core, i32, u64),
+    pub idle_mask: extern "C" fn(&Core, u8) -> Any,
+    pub test_and_clear_cpu_idle: extern "C" fn(&Core, i32) -> u8,
+    pub pick_idle_cpu: extern "C" fn(&Core, Any, u64) -> i32,
+    pub pick_any_cpu: extern "C" fn(&Core, Any, u64) -> i32,
+    pub select_cpu: extern "C" fn(&Core, Any, i32, u64, Any, u64) -> i32,
+    pub map_lookup: extern "C" fn(&Core, usize, &MapType, Any, i32) -> *mut c_void,
+    pub map_update: extern "C" fn(&Core, usize, &MapType, Any, Any, u64) -> i32,
+    pub map_delete: extern "C" fn(&Core, usize, &MapType, Any) -> i32,
+    pub map_push: extern "C" fn(&Core, usize, &MapType, Any) -> i32,
+    pub map_pop: extern "C" fn(&Core, usize, &MapType, *mut c_void) -> i32,
+    pub storage_get: extern "C" fn(&Core, usize, &MapType, usize, Any, u64) -> *mut c_void,
+    pub storage_delete: extern "C" fn(&Core, usize, usize) -> i32,
+    pub timer_start: extern "C" fn(&Core, usize, u64, u64) -> i32,
+    pub line: extern "C" fn(&Core, usize, u8),
+    pub claim_lost: extern "C" fn(&Core) -> u8,
+    pub timer_cancel: extern "C" fn(&Core, usize) -> i32,
+    pub map_key: extern "C" fn(&Core, usize, usize, *mut u8) -> *mut c_void,
+    pub task_of_pid: extern "C" fn(&Core, i32) -> TaskAt,
+    pub cgroup_of_id: extern "C" fn(&Core, u64) -> CgroupAt,
+    pub nr_nodes: extern "C" fn(&Core) -> u32,
+    pub cpu_node: extern "C" fn(&Core, i32) -> i32,
+    pub cpu_capacity: extern "C" fn(&Core, i32) -> u32,
+    pub dispatch_slots: extern "C" fn(&Core) -> u32,
+    pub dispatch_cancel: extern "C" fn(&Core),
+    pub mask_create: extern "C" fn(&Core) -> usize,
+    pub mask_hold: extern "C" fn(&Core, usize, i32),
+    pub mask_of_all: extern "C" fn(&Core) -> usize,
+    pub idle_mask_of_node: extern "C" fn(&Core, u8, i32) -> usize,
+    pub pick_idle_cpu_node: extern "C" fn(&Core, Any, i32, u64) -> i32,
 }
 
-type Task = *mut c_void;
-type Cgroup = *mut c_void;
-
-/// `struct scx_callbacks`: the callbacks of a `struct sched_ext_ops`.
+/// `struct scx_callbacks`: the callbacks of a `struct sched_ext_ops`. Those of a loaded program take
+/// what is in its memory; the kernel here never calls those that are marked unsafe.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Callbacks {
-    pub select_cpu: Option<unsafe extern "C" fn(Task, i32, u64) -> i32>,
-    pub enqueue: Option<unsafe extern "C" fn(Task, u64)>,
-    pub dequeue: Option<unsafe extern "C" fn(Task, u64)>,
-    pub dispatch: Option<unsafe extern "C" fn(i32, Task)>,
-    pub tick: Option<unsafe extern "C" fn(Task)>,
-    pub runnable: Option<unsafe extern "C" fn(Task, u64)>,
-    pub running: Option<unsafe extern "C" fn(Task)>,
-    pub stopping: Option<unsafe extern "C" fn(Task, u8)>,
-    pub quiescent: Option<unsafe extern "C" fn(Task, u64)>,
-    pub yields: Option<unsafe extern "C" fn(Task, Task) -> u8>,
-    pub set_weight: Option<unsafe extern "C" fn(Task, u32)>,
-    pub set_cpumask: Option<unsafe extern "C" fn(Task, Any)>,
-    pub update_idle: Option<unsafe extern "C" fn(i32, u8)>,
+    pub select_cpu: Option<extern "C" fn(TaskAt, i32, u64) -> i32>,
+    pub enqueue: Option<extern "C" fn(TaskAt, u64)>,
+    pub dequeue: Option<unsafe extern "C" fn(TaskAt, u64)>,
+    pub dispatch: Option<extern "C" fn(i32, TaskAt)>,
+    pub tick: Option<extern "C" fn(TaskAt)>,
+    pub runnable: Option<extern "C" fn(TaskAt, u64)>,
+    pub running: Option<extern "C" fn(TaskAt)>,
+    pub stopping: Option<extern "C" fn(TaskAt, u8)>,
+    pub quiescent: Option<extern "C" fn(TaskAt, u64)>,
+    pub yields: Option<extern "C" fn(TaskAt, TaskAt) -> u8>,
+    pub set_weight: Option<extern "C" fn(TaskAt, u32)>,
+    pub set_cpumask: Option<extern "C" fn(TaskAt, MaskAt)>,
+    pub update_idle: Option<extern "C" fn(i32, u8)>,
     pub cpu_acquire: Option<unsafe extern "C" fn(i32, *mut c_void)>,
     pub cpu_release: Option<unsafe extern "C" fn(i32, *mut c_void)>,
-    pub init_task: Option<unsafe extern "C" fn(Task, u8, Cgroup) -> i32>,
-    pub exit_task: Option<unsafe extern "C" fn(Task)>,
-    pub enable: Option<unsafe extern "C" fn(Task)>,
-    pub disable: Option<unsafe extern "C" fn(Task)>,
-    pub cgroup_init: Option<unsafe extern "C" fn(Cgroup, u32) -> i32>,
-    pub cgroup_exit: Option<unsafe extern "C" fn(Cgroup)>,
-    pub cgroup_move: Option<unsafe extern "C" fn(Task, Cgroup, Cgroup)>,
-    pub cgroup_set_weight: Option<unsafe extern "C" fn(Cgroup, u32)>,
-    pub init: Option<unsafe extern "C" fn() -> i32>,
+    pub init_task: Option<extern "C" fn(TaskAt, u8, CgroupAt) -> i32>,
+    pub exit_task: Option<extern "C" fn(TaskAt)>,
+    pub enable: Option<extern "C" fn(TaskAt)>,
+    pub disable: Option<extern "C" fn(TaskAt)>,
+    pub cgroup_init: Option<extern "C" fn(CgroupAt, u32) -> i32>,
+    pub cgroup_exit: Option<unsafe extern "C" fn(CgroupAt)>,
+    pub cgroup_move: Option<unsafe extern "C" fn(TaskAt, CgroupAt, CgroupAt)>,
+    pub cgroup_set_weight: Option<unsafe extern "C" fn(CgroupAt, u32)>,
+    pub init: Option<extern "C" fn() -> i32>,
     pub exit: Option<unsafe extern "C" fn(i32, u64, *const c_char, *const c_char)>,
     pub flags: u64,
     pub dispatch_max_batch: u32,
@@ -149,7 +149,7 @@ pub(crate) struct Layout {
 /// The functions that a shared object exports.
 pub(crate) type Bind = unsafe extern "C" fn(*const KernelCalls);
 pub(crate) type FindCallbacks = unsafe extern "C" fn(*const c_char, *mut Callbacks) -> i32;
-pub(crate) type SetUclamp = unsafe extern "C" fn(*mut c_void, u32, u32);
+pub(crate) type SetUclamp = unsafe extern "C" fn(TaskAt, u32, u32);
 pub(crate) type TimerExpired = unsafe extern "C" fn(*mut c_void);
 
 /// Numbers of sched_ext's interface, as the kernel's headers have them.

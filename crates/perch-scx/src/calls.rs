@@ -7,240 +7,204 @@
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::ffi::{CStr, c_char, c_void};
+use std::fmt::Arguments;
 
 use perch_engine::TaskId;
 
-use crate::abi::{KernelCalls, MapType};
-use crate::core::Core;
+use crate::abi::{KernelCalls, MapType, flag};
+use crate::core::{Core, Walk, of_node};
+use crate::memory::{CgroupAt, TaskAt};
 
-type Of = *mut c_void;
 type Any = *const c_void;
 
 /// The functions for `core`, which must outlive every call.
-pub(crate) fn table(core: &Core, nr_cpus: usize) -> KernelCalls {
+#[rustfmt::skip]
+pub(crate) fn table(core: &Core) -> KernelCalls {
     KernelCalls {
-        of: std::ptr::from_ref(core).cast_mut().cast(),
+        core,
         rqs: core.memory.rqs(),
-        nr_cpus: nr_cpus as u32,
-        now,
-        this_cpu,
-        random,
-        current,
-        error,
-        task_cpu,
-        task_cgroup,
-        cgroup_ancestor,
-        create_dsq,
-        destroy_dsq,
-        dsq_nr_queued,
-        dsq_insert,
-        dsq_insert_vtime,
-        dsq_move_to_local,
-        iter_new,
-        iter_next,
-        iter_destroy,
-        move_set_slice,
-        move_set_vtime,
-        dsq_move,
-        reenqueue_local,
-        kick_cpu,
-        idle_mask,
-        test_and_clear_cpu_idle,
-        pick_idle_cpu,
-        pick_any_cpu,
-        select_cpu,
-        map_lookup,
-        map_update,
-        map_delete,
-        map_push,
-        map_pop,
-        storage_get,
-        storage_delete,
-        timer_start,
-        line,
-        claim_lost,
-        timer_cancel,
-        map_key,
-        task_of_pid,
-        cgroup_of_id,
-        nr_nodes,
-        cpu_node,
-        cpu_capacity,
-        dispatch_slots,
-        dispatch_cancel,
-        mask_create,
-        mask_hold,
-        mask_of_all,
-        idle_mask_of_node,
-        pick_idle_cpu_node,
+        nr_cpus: core.nr_cpus as u32,
+        now, this_cpu, random, current, error, task_cpu, task_cgroup, cgroup_ancestor,
+        create_dsq, destroy_dsq, dsq_nr_queued, dsq_insert, dsq_insert_vtime,
+        dsq_move_to_local, iter_new, iter_next, iter_destroy, move_set_slice,
+        move_set_vtime, dsq_move, reenqueue_local, kick_cpu, idle_mask,
+        test_and_clear_cpu_idle, pick_idle_cpu, pick_any_cpu, select_cpu, map_lookup,
+        map_update, map_delete, map_push, map_pop, storage_get, storage_delete,
+        timer_start, line, claim_lost, timer_cancel, map_key, task_of_pid, cgroup_of_id,
+        nr_nodes, cpu_node, cpu_capacity, dispatch_slots, dispatch_cancel, mask_create,
+        mask_hold, mask_of_all, idle_mask_of_node, pick_idle_cpu_node,
     }
-}
-
-unsafe fn core<'c>(of: Of) -> &'c Core {
-    // `table` has put it there.
-    unsafe { &*of.cast::<Core>() }
 }
 
 /// The task at this address, which the program uses in `what`.
 fn task(core: &Core, at: Any, what: &str) -> Option<TaskId> {
     let task = core.memory.task_at(at);
-    if task.is_none() {
-        core.end(format!("{what}: {at:p} is no task of the scheduler's"));
-    }
-    task
+    core.or_end(task.ok_or_else(|| format!("{what}: {at:p} is no task of the scheduler's")))
+}
+
+/// A number that must be below `n`; the program ends otherwise.
+fn below(core: &Core, n: usize, number: i32, what: Arguments<'_>) -> Option<usize> {
+    let number = usize::try_from(number).ok().filter(|&number| number < n);
+    core.or_end(number.ok_or_else(|| format!("invalid {what}")))
+}
+
+fn cpu(core: &Core, number: i32) -> Option<usize> {
+    below(core, core.nr_cpus, number, format_args!("CPU {number}"))
 }
 
 unsafe fn bytes<'b>(at: Any, len: u32) -> &'b [u8] {
     unsafe { std::slice::from_raw_parts(at.cast(), len as usize) }
 }
 
-unsafe extern "C" fn now(of: Of) -> u64 {
-    unsafe { core(of) }.now_ns()
+extern "C" fn now(core: &Core) -> u64 {
+    core.now_ns()
 }
 
-unsafe extern "C" fn this_cpu(of: Of) -> u32 {
-    unsafe { core(of) }.here() as u32
+extern "C" fn this_cpu(core: &Core) -> u32 {
+    core.here() as u32
 }
 
-unsafe extern "C" fn random(of: Of) -> u32 {
-    unsafe { core(of) }.random()
+extern "C" fn random(core: &Core) -> u32 {
+    core.random.borrow_mut().below(1 << 32) as u32
 }
 
-unsafe extern "C" fn current(of: Of) -> *mut c_void {
-    let core = unsafe { core(of) };
-    let here = core.here();
-    match core.kernel(|kernel| kernel.current(here)) {
-        Some(task) => core.memory.task(task),
-        None => core.memory.idle_task(here),
-    }
+extern "C" fn current(core: &Core) -> TaskAt {
+    let (here, current) = core.kernel.ask(|k| (k.here(), k.current(k.here())));
+    core.memory.current(here, current)
 }
 
-unsafe extern "C" fn error(of: Of, message: *const c_char) {
+extern "C" fn error(core: &Core, message: *const c_char) {
     let message = unsafe { CStr::from_ptr(message) };
-    unsafe { core(of) }.end(message.to_string_lossy().into_owned());
+    core.end(message.to_string_lossy().into_owned());
 }
 
-unsafe extern "C" fn task_cpu(of: Of, at: Any) -> i32 {
-    let core = unsafe { core(of) };
+extern "C" fn task_cpu(core: &Core, at: Any) -> i32 {
     if let Some(cpu) = core.memory.idle_at(at) {
         return cpu as i32;
     }
     match task(core, at, "scx_bpf_task_cpu()") {
-        Some(task) => core.kernel(|kernel| kernel.cpu_of(task)) as i32,
+        Some(task) => core.kernel.ask(|kernel| kernel.cpu_of(task)) as i32,
         None => -1,
     }
 }
 
-unsafe extern "C" fn task_cgroup(of: Of, at: Any) -> *mut c_void {
-    let core = unsafe { core(of) };
+extern "C" fn task_cgroup(core: &Core, at: Any) -> CgroupAt {
     match task(core, at, "scx_bpf_task_cgroup()") {
         Some(task) => core.memory.cgroup_of(task),
-        None => core.memory.cgroup(0),
+        None => core.memory.cgroups.at(0),
     }
 }
 
-unsafe extern "C" fn cgroup_ancestor(of: Of, cgroup: *mut c_void, level: i32) -> *mut c_void {
-    unsafe { core(of) }.memory.ancestor(cgroup, level)
+extern "C" fn cgroup_ancestor(core: &Core, cgroup: Any, level: i32) -> CgroupAt {
+    core.memory.cgroups.ancestor(cgroup, level)
 }
 
-unsafe extern "C" fn create_dsq(of: Of, dsq: u64, _node: i32) -> i32 {
-    unsafe { core(of) }.create_dsq(dsq)
+extern "C" fn create_dsq(core: &Core, dsq: u64, _node: i32) -> i32 {
+    core.queues.borrow_mut().create(dsq)
 }
 
-unsafe extern "C" fn destroy_dsq(of: Of, dsq: u64) {
-    unsafe { core(of) }.destroy_dsq(dsq);
+extern "C" fn destroy_dsq(core: &Core, dsq: u64) {
+    core.or_end(core.queues.borrow_mut().destroy(dsq));
 }
 
-unsafe extern "C" fn dsq_nr_queued(of: Of, dsq: u64) -> i32 {
-    unsafe { core(of) }.nr_queued(dsq)
+extern "C" fn dsq_nr_queued(core: &Core, dsq: u64) -> i32 {
+    core.queues.borrow().nr_queued(dsq, core.here())
 }
 
-unsafe extern "C" fn dsq_insert(of: Of, at: *mut c_void, dsq: u64, slice: u64, flags: u64) -> u8 {
-    let core = unsafe { core(of) };
+extern "C" fn dsq_insert(core: &Core, at: Any, dsq: u64, slice: u64, flags: u64) -> u8 {
     let task = task(core, at, "scx_bpf_dsq_insert()");
     task.is_some_and(|task| core.insert(task, dsq, slice, flags, None))
         .into()
 }
 
-unsafe extern "C" fn dsq_insert_vtime(
-    of: Of,
-    at: *mut c_void,
+extern "C" fn dsq_insert_vtime(
+    core: &Core,
+    at: Any,
     dsq: u64,
     slice: u64,
     vtime: u64,
     flags: u64,
 ) -> u8 {
-    let core = unsafe { core(of) };
     let task = task(core, at, "scx_bpf_dsq_insert_vtime()");
     task.is_some_and(|task| core.insert(task, dsq, slice, flags, Some(vtime)))
         .into()
 }
 
-unsafe extern "C" fn dsq_move_to_local(of: Of, dsq: u64, _flags: u64) -> u8 {
-    unsafe { core(of) }.dsq_move_to_local(dsq).into()
+extern "C" fn dsq_move_to_local(core: &Core, dsq: u64, _flags: u64) -> u8 {
+    let moved = core.or_end(core.dsq_move_to_local(dsq));
+    (moved == Some(true)).into()
 }
 
-unsafe fn iterator<'i>(it: *mut u64) -> &'i mut [u64; 6] {
-    unsafe { &mut *it.cast::<[u64; 6]>() }
+extern "C" fn iter_new(core: &Core, walk: &mut Walk, dsq: u64, flags: u64) -> i32 {
+    walk.begin(&core.queues.borrow(), dsq, flags)
 }
 
-unsafe extern "C" fn iter_new(of: Of, it: *mut u64, dsq: u64, flags: u64) -> i32 {
-    unsafe { core(of).iter_new(iterator(it), dsq, flags) }
+extern "C" fn iter_next(core: &Core, walk: &mut Walk) -> TaskAt {
+    let next = walk.next(&core.queues.borrow());
+    next.map_or(TaskAt::NONE, |task| core.memory.task(task))
 }
 
-unsafe extern "C" fn iter_next(of: Of, it: *mut u64) -> *mut c_void {
-    let core = unsafe { core(of) };
-    match core.iter_next(unsafe { iterator(it) }) {
-        Some(task) => core.memory.task(task),
-        None => std::ptr::null_mut(),
-    }
+extern "C" fn iter_destroy(_: &Core, _: &mut Walk) {}
+
+extern "C" fn move_set_slice(_: &Core, walk: &mut Walk, slice: u64) {
+    walk.set_slice(slice);
 }
 
-unsafe extern "C" fn iter_destroy(_: Of, _: *mut u64) {}
-
-unsafe extern "C" fn move_set_slice(of: Of, it: *mut u64, slice: u64) {
-    unsafe { core(of).move_set_slice(iterator(it), slice) }
+extern "C" fn move_set_vtime(_: &Core, walk: &mut Walk, vtime: u64) {
+    walk.set_vtime(vtime);
 }
 
-unsafe extern "C" fn move_set_vtime(of: Of, it: *mut u64, vtime: u64) {
-    unsafe { core(of).move_set_vtime(iterator(it), vtime) }
-}
-
-unsafe extern "C" fn dsq_move(
-    of: Of,
-    it: *mut u64,
-    at: *mut c_void,
+extern "C" fn dsq_move(
+    core: &Core,
+    walk: &mut Walk,
+    at: Any,
     dsq: u64,
     flags: u64,
     by_vtime: u8,
 ) -> u8 {
-    let core = unsafe { core(of) };
-    let it = unsafe { iterator(it) };
     let task = task(core, at, "scx_bpf_dsq_move()");
-    task.is_some_and(|task| core.dsq_move(it, task, dsq, flags, by_vtime != 0))
-        .into()
+    let moved = task.map(|task| core.dsq_move(walk, task, dsq, flags, by_vtime != 0));
+    (moved.and_then(|moved| core.or_end(moved)) == Some(true)).into()
 }
 
-unsafe extern "C" fn reenqueue_local(of: Of) -> u32 {
-    unsafe { core(of) }.reenqueue_local()
+extern "C" fn reenqueue_local(core: &Core) -> u32 {
+    core.reenqueue_local()
 }
 
-unsafe extern "C" fn kick_cpu(of: Of, cpu: i32, flags: u64) {
-    unsafe { core(of) }.kick(cpu, flags);
+extern "C" fn kick_cpu(core: &Core, number: i32, flags: u64) {
+    let what = format_args!("CPU {number} to kick");
+    let Some(cpu) = below(core, core.nr_cpus, number, what) else {
+        return;
+    };
+    let (current, runs_ext) = (core.kernel).ask(|k| (k.current(cpu), k.runs_ext(cpu)));
+    if flags & flag::KICK_IDLE != 0 && current.is_some() {
+        return;
+    }
+    if let Some(current) = current.filter(|_| flags & flag::KICK_PREEMPT != 0 && runs_ext) {
+        core.memory.put_slice(current, 0);
+    }
+    let late_ns = core.faults.borrow_mut().late_ns();
+    core.kernel.ask(|kernel| kernel.kick(cpu, late_ns));
 }
 
-unsafe extern "C" fn idle_mask(of: Of, of_cores: u8) -> Any {
-    let state = unsafe { core(of) }.state();
-    state.idle.words(of_cores != 0).as_ptr().cast()
+extern "C" fn idle_mask(core: &Core, of_cores: u8) -> Any {
+    let idle = core.idle.borrow();
+    idle.words(of_cores != 0).as_ptr().cast()
 }
 
-unsafe extern "C" fn test_and_clear_cpu_idle(of: Of, cpu: i32) -> u8 {
-    unsafe { core(of) }.claim_idle(cpu).into()
+extern "C" fn test_and_clear_cpu_idle(core: &Core, number: i32) -> u8 {
+    let Some(cpu) = cpu(core, number) else {
+        return 0;
+    };
+    core.charge_idle_line(cpu);
+    // Another CPU may have been faster.
+    let lost = core.faults.borrow_mut().loses_claim();
+    (!lost && (core.kernel).ask(|k| core.idle.borrow_mut().claim(k.topology(), cpu))).into()
 }
 
 /// The words of a mask; all CPUs without one.
 unsafe fn words(core: &Core, mask: Any) -> Vec<u64> {
-    let n = core.nr_cpus();
+    let n = core.nr_cpus;
     let word = |at: usize| match mask.is_null() {
         true if n >= (at + 1) * 64 => u64::MAX,
         true => (1 << (n % 64)) - 1,
@@ -249,168 +213,138 @@ unsafe fn words(core: &Core, mask: Any) -> Vec<u64> {
     (0..n.div_ceil(64)).map(word).collect()
 }
 
-/// EBUSY where there is none.
-fn number(cpu: Option<usize>) -> i32 {
-    cpu.map_or(-16, |cpu| cpu as i32)
+const EBUSY: i32 = -16;
+
+fn or_busy(cpu: Option<usize>) -> i32 {
+    cpu.map_or(EBUSY, |cpu| cpu as i32)
 }
 
-unsafe extern "C" fn pick_idle_cpu(of: Of, mask: Any, flags: u64) -> i32 {
-    let core = unsafe { core(of) };
+/// An idle CPU among these, claimed.
+fn pick_idle(core: &Core, words: &[u64], flags: u64) -> Option<usize> {
+    let (mut idle, only_cores) = (core.idle.borrow_mut(), flags & flag::PICK_IDLE_CORE != 0);
+    (core.kernel).ask(|k| idle.pick(k.topology(), k.here(), words, only_cores))
+}
+
+extern "C" fn pick_idle_cpu(core: &Core, mask: Any, flags: u64) -> i32 {
     let words = unsafe { words(core, mask) };
-    number(core.pick_idle(&words, flags))
+    or_busy(pick_idle(core, &words, flags))
 }
 
-unsafe extern "C" fn pick_any_cpu(of: Of, mask: Any, flags: u64) -> i32 {
-    let core = unsafe { core(of) };
+extern "C" fn pick_any_cpu(core: &Core, mask: Any, flags: u64) -> i32 {
     let words = unsafe { words(core, mask) };
-    number(
-        core.pick_idle(&words, flags)
-            .or_else(|| core.pick_any(&words)),
-    )
+    let idle = pick_idle(core, &words, flags);
+    let any = || core.idle.borrow_mut().pick_any(core.here(), &words);
+    or_busy(idle.or_else(any))
 }
 
-unsafe extern "C" fn select_cpu(
-    of: Of,
+extern "C" fn select_cpu(
+    core: &Core,
     at: Any,
     prev: i32,
     wake_flags: u64,
     mask: Any,
     flags: u64,
 ) -> i32 {
-    let core = unsafe { core(of) };
     let Some(task) = task(core, at, "scx_bpf_select_cpu_dfl()") else {
         return -22;
     };
     let among = (!mask.is_null()).then(|| unsafe { words(core, mask) });
-    number(core.select_builtin(
-        task,
-        prev.max(0) as usize,
-        wake_flags,
-        among.as_deref(),
-        flags,
-    ))
+    let (prev, among) = (prev.max(0) as usize, among.as_deref());
+    or_busy(core.select_idle(task, prev, wake_flags, among, flags))
 }
 
-unsafe extern "C" fn map_lookup(
-    of: Of,
-    map: Any,
-    is: *const MapType,
-    key: Any,
-    cpu: i32,
-) -> *mut c_void {
-    let core = unsafe { core(of) };
-    let is = unsafe { &*is };
+extern "C" fn map_lookup(core: &Core, map: usize, is: &MapType, key: Any, cpu: i32) -> *mut c_void {
     let cpu = usize::try_from(cpu).unwrap_or_else(|_| core.here());
     let key = unsafe { bytes(key, is.key_size) };
-    core.state().maps.lookup(map as usize, is, key, cpu).cast()
+    core.maps.borrow_mut().lookup(map, is, key, cpu).cast()
 }
 
-unsafe extern "C" fn map_update(
-    of: Of,
-    map: Any,
-    is: *const MapType,
+extern "C" fn map_update(
+    core: &Core,
+    map: usize,
+    is: &MapType,
     key: Any,
     value: Any,
     flags: u64,
 ) -> i32 {
-    let core = unsafe { core(of) };
-    let is = unsafe { &*is };
     let (key, value) = unsafe { (bytes(key, is.key_size), bytes(value, is.value_size)) };
     let here = core.here();
-    core.state()
-        .maps
-        .update(map as usize, is, key, value, (flags, here))
+    core.maps
+        .borrow_mut()
+        .update(map, is, key, value, (flags, here))
 }
 
-unsafe extern "C" fn map_delete(of: Of, map: Any, is: *const MapType, key: Any) -> i32 {
-    let is = unsafe { &*is };
+extern "C" fn map_delete(core: &Core, map: usize, is: &MapType, key: Any) -> i32 {
     let key = unsafe { bytes(key, is.key_size) };
-    unsafe { core(of) }
-        .state()
-        .maps
-        .delete(map as usize, is, key)
+    core.maps.borrow_mut().delete(map, is, key)
 }
 
-unsafe extern "C" fn map_push(of: Of, map: Any, is: *const MapType, value: Any) -> i32 {
-    let is = unsafe { &*is };
+extern "C" fn map_push(core: &Core, map: usize, is: &MapType, value: Any) -> i32 {
     let value = unsafe { bytes(value, is.value_size) };
-    unsafe { core(of) }
-        .state()
-        .maps
-        .push(map as usize, is, value)
+    core.maps.borrow_mut().push(map, is, value)
 }
 
-unsafe extern "C" fn map_pop(of: Of, map: Any, is: *const MapType, value: *mut c_void) -> i32 {
-    let is = unsafe { &*is };
-    match unsafe { core(of) }.state().maps.pop(map as usize, is) {
-        Some(bytes) => {
-            unsafe {
-                value
-                    .cast::<u8>()
-                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-            };
-            0
-        }
-        None => -2,
-    }
+extern "C" fn map_pop(core: &Core, map: usize, is: &MapType, value: *mut c_void) -> i32 {
+    let Some(bytes) = core.maps.borrow_mut().pop(map, is) else {
+        return -2;
+    };
+    let value: *mut u8 = value.cast();
+    unsafe { value.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    0
 }
 
-unsafe extern "C" fn storage_get(
-    of: Of,
-    map: Any,
-    is: *const MapType,
-    owner: Any,
+extern "C" fn storage_get(
+    core: &Core,
+    map: usize,
+    is: &MapType,
+    owner: usize,
     first: Any,
     flags: u64,
 ) -> *mut c_void {
-    let is = unsafe { &*is };
     let first = (!first.is_null()).then(|| unsafe { bytes(first, is.value_size) });
-    let mut state = unsafe { core(of) }.state();
-    state
-        .maps
-        .storage(map as usize, is, owner as usize, first, flags)
-        .cast()
+    let mut maps = core.maps.borrow_mut();
+    maps.storage(map, is, owner, first, flags).cast()
 }
 
-unsafe extern "C" fn storage_delete(of: Of, map: Any, owner: Any) -> i32 {
-    unsafe { core(of) }
-        .state()
-        .maps
-        .delete_storage(map as usize, owner as usize)
+extern "C" fn storage_delete(core: &Core, map: usize, owner: usize) -> i32 {
+    core.maps.borrow_mut().delete_storage(map, owner)
 }
 
 /// `BPF_F_TIMER_ABS`.
 const TIMER_ABS: u64 = 1;
 
-unsafe extern "C" fn timer_start(of: Of, timer: *mut c_void, ns: u64, flags: u64) -> i32 {
-    let core = unsafe { core(of) };
+extern "C" fn timer_start(core: &Core, timer: usize, ns: u64, flags: u64) -> i32 {
     let now_ns = core.now_ns();
     let at_ns = match flags & TIMER_ABS {
         0 => now_ns.saturating_add(ns),
         _ => ns.max(now_ns),
     };
-    core.start_timer(timer as usize, at_ns);
+    let at_ns = at_ns + core.faults.borrow_mut().late_ns();
+    let key = core.timers.borrow_mut().start(timer, at_ns);
+    core.kernel.ask(|kernel| kernel.start_timer(at_ns, key));
     0
 }
 
-unsafe extern "C" fn line(of: Of, at: Any, writes: u8) {
-    unsafe { core(of) }.charge_line(at as usize, writes != 0);
+extern "C" fn line(core: &Core, at: usize, writes: u8) {
+    core.charge_line(at, writes != 0);
 }
 
-unsafe extern "C" fn claim_lost(of: Of) -> u8 {
-    unsafe { core(of) }.loses_claim().into()
+extern "C" fn claim_lost(core: &Core) -> u8 {
+    let mut faults = core.faults.borrow_mut();
+    faults.loses_claim().into()
 }
 
-unsafe extern "C" fn timer_cancel(of: Of, timer: *mut c_void) -> i32 {
-    unsafe { core(of) }.cancel_timer(timer as usize).into()
+extern "C" fn timer_cancel(core: &Core, timer: usize) -> i32 {
+    let mut timers = core.timers.borrow_mut();
+    timers.cancel(timer, core.now_ns()).into()
 }
 
 /// The longest key that [`map_key`] writes.
 const LONGEST_KEY: usize = 64;
 
-unsafe extern "C" fn map_key(of: Of, map: Any, at: Any, key: *mut u8) -> *mut c_void {
-    let state = unsafe { core(of) }.state();
-    match state.maps.key_at(map as usize, at as usize) {
+extern "C" fn map_key(core: &Core, map: usize, at: usize, key: *mut u8) -> *mut c_void {
+    let maps = core.maps.borrow();
+    match maps.key_at(map, at) {
         Some((bytes, value)) if bytes.len() <= LONGEST_KEY => {
             unsafe { key.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             value as *mut c_void
@@ -419,76 +353,87 @@ unsafe extern "C" fn map_key(of: Of, map: Any, at: Any, key: *mut u8) -> *mut c_
     }
 }
 
-unsafe extern "C" fn task_of_pid(of: Of, pid: i32) -> *mut c_void {
-    let core = unsafe { core(of) };
-    match core.task_of_pid(pid) {
-        Some(task) => core.memory.task(task),
-        None => std::ptr::null_mut(),
+extern "C" fn task_of_pid(core: &Core, pid: i32) -> TaskAt {
+    let n = core.kernel.ask(|kernel| kernel.nr_tasks());
+    // Pids begin at 1.
+    match usize::try_from(pid).ok().and_then(|pid| pid.checked_sub(1)) {
+        Some(number) if number < n => core.memory.task(TaskId(number as u32)),
+        _ => TaskAt::NONE,
     }
 }
 
-unsafe extern "C" fn cgroup_of_id(of: Of, id: u64) -> *mut c_void {
-    unsafe { core(of) }.memory.cgroup_of_id(id)
+extern "C" fn cgroup_of_id(core: &Core, id: u64) -> CgroupAt {
+    core.memory.cgroups.of_id(id)
 }
 
-unsafe extern "C" fn nr_nodes(of: Of) -> u32 {
-    let core = unsafe { core(of) };
-    core.kernel(|kernel| kernel.topology().nr_nodes()) as u32
+extern "C" fn nr_nodes(core: &Core) -> u32 {
+    core.kernel.ask(|kernel| kernel.topology().nr_nodes()) as u32
 }
 
-/// The CPU, if there is one of this number; the program ends otherwise.
-fn cpu(core: &Core, cpu: i32) -> Option<usize> {
-    let found = usize::try_from(cpu)
-        .ok()
-        .filter(|&cpu| cpu < core.nr_cpus());
-    if found.is_none() {
-        core.end(format!("invalid CPU {cpu}"));
-    }
-    found
-}
-
-unsafe extern "C" fn cpu_node(of: Of, number: i32) -> i32 {
-    let core = unsafe { core(of) };
+extern "C" fn cpu_node(core: &Core, number: i32) -> i32 {
     let Some(cpu) = cpu(core, number) else {
         return -1;
     };
-    core.kernel(|kernel| kernel.topology().node(cpu)) as i32
+    core.kernel.ask(|kernel| kernel.topology().node(cpu)) as i32
 }
 
-unsafe extern "C" fn cpu_capacity(of: Of, number: i32) -> u32 {
-    let core = unsafe { core(of) };
+extern "C" fn cpu_capacity(core: &Core, number: i32) -> u32 {
     let Some(cpu) = cpu(core, number) else {
         return 1024;
     };
-    core.kernel(|kernel| kernel.topology().capacity(cpu))
+    core.kernel.ask(|kernel| kernel.topology().capacity(cpu))
 }
 
-unsafe extern "C" fn dispatch_slots(of: Of) -> u32 {
-    unsafe { core(of) }.dispatch_slots()
+extern "C" fn dispatch_slots(core: &Core) -> u32 {
+    core.dispatches.borrow().slots()
 }
 
-unsafe extern "C" fn dispatch_cancel(of: Of) {
-    unsafe { core(of) }.dispatch_cancel();
+extern "C" fn dispatch_cancel(core: &Core) {
+    core.dispatches.borrow_mut().cancel();
 }
 
-unsafe extern "C" fn mask_create(of: Of) -> *mut c_void {
-    unsafe { core(of) }.mask_create() as *mut c_void
+extern "C" fn mask_create(core: &Core) -> usize {
+    core.masks.borrow_mut().create()
 }
 
-unsafe extern "C" fn mask_hold(of: Of, mask: *mut c_void, more: i32) {
-    unsafe { core(of) }.mask_hold(mask as usize, more);
+extern "C" fn mask_hold(core: &Core, mask: usize, more: i32) {
+    core.or_end(core.masks.borrow_mut().hold(mask, more));
 }
 
-unsafe extern "C" fn mask_of_all(of: Of) -> Any {
-    unsafe { core(of) }.mask_of_all() as Any
+/// Each CPU is online as long as the run lasts.
+extern "C" fn mask_of_all(core: &Core) -> usize {
+    let all = unsafe { words(core, std::ptr::null()) };
+    core.masks.borrow_mut().lend(0, &all)
 }
 
-unsafe extern "C" fn idle_mask_of_node(of: Of, of_cores: u8, node: i32) -> Any {
-    unsafe { core(of) }.idle_mask_of_node(of_cores != 0, node) as Any
+fn node(core: &Core, number: i32) -> Option<usize> {
+    let n = core.kernel.ask(|kernel| kernel.topology().nr_nodes());
+    below(core, n, number, format_args!("NUMA node {number}"))
 }
 
-unsafe extern "C" fn pick_idle_cpu_node(of: Of, mask: Any, node: i32, flags: u64) -> i32 {
-    let core = unsafe { core(of) };
-    let words = unsafe { words(core, mask) };
-    number(core.pick_idle_of_node(&words, node, flags))
+/// The idle CPUs of a node, or the CPUs of its idle cores, as they are now.
+extern "C" fn idle_mask_of_node(core: &Core, of_cores: u8, number: i32) -> usize {
+    let node = node(core, number).unwrap_or(0);
+    let all = core.idle.borrow().words(of_cores != 0).to_vec();
+    let own = core
+        .kernel
+        .ask(|kernel| of_node(kernel.topology(), &all, node));
+    let lent = 1 + 2 * node + usize::from(of_cores != 0);
+    core.masks.borrow_mut().lend(lent, &own)
+}
+
+/// An idle CPU of this node, or of another one unless the flags forbid it.
+extern "C" fn pick_idle_cpu_node(core: &Core, mask: Any, number: i32, flags: u64) -> i32 {
+    let all = unsafe { words(core, mask) };
+    let Some(node) = node(core, number) else {
+        return EBUSY;
+    };
+    let own = core
+        .kernel
+        .ask(|kernel| of_node(kernel.topology(), &all, node));
+    let near = pick_idle(core, &own, flags);
+    or_busy(match flags & flag::PICK_IDLE_IN_NODE {
+        0 => near.or_else(|| pick_idle(core, &all, flags)),
+        _ => near,
+    })
 }

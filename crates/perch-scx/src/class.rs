@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use perch_engine::TaskId;
 use perch_sched::{ExtClass, ExtKernel, ExtWake, NewGroup, NewTask, Setup};
 
-use crate::abi::{KernelCalls, flag};
+use crate::abi::{Callbacks, KernelCalls, flag};
 use crate::calls;
 use crate::core::Core;
-use crate::costs::{Callback, Costs, Counted};
+use crate::costs::{Costs, Counted};
 use crate::faults::Faults;
+use crate::maps::Maps;
 use crate::memory::{CgroupShape, Memory};
 use crate::object::{Object, ObjectError};
 
@@ -22,12 +23,17 @@ pub(crate) trait Loader {
     /// What the program's callbacks cost.
     fn counted(&self) -> Counted;
 
-    /// Writes what the program finds in its variables when it starts, and changes the callbacks as the
-    /// loader would.
+    /// Writes what the program finds in its variables when it starts, and changes the callbacks and
+    /// the sizes of maps as the loader would.
     ///
     /// # Errors
     /// The object is not what the loader expects.
-    fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError>;
+    fn prepare(
+        &mut self,
+        object: &Object,
+        callbacks: &mut Callbacks,
+        maps: &mut Maps,
+    ) -> Result<(), ObjectError>;
 
     /// Runs what the loader runs of the program before the scheduler's init, with the kernel at hand.
     ///
@@ -72,6 +78,12 @@ impl Scheduler {
     fn core(&self) -> &Core {
         &self.loaded.as_ref().expect("it is loaded first").core
     }
+
+    /// Runs a function of the class, with the kernel at hand.
+    fn run<T>(&self, kernel: &mut ExtKernel<'_>, function: impl FnOnce(&Core) -> T) -> T {
+        let core = self.core();
+        core.kernel.lend(kernel, || function(core))
+    }
 }
 
 /// sched_ext's weight for a nice level: 100 for nice 0.
@@ -106,25 +118,20 @@ fn cgroups(groups: &[NewGroup]) -> Vec<CgroupShape> {
 
 impl ExtClass for Scheduler {
     fn load(&mut self, kernel: &mut ExtKernel<'_>, setup: &Setup<'_>) -> Result<(), String> {
+        let (object, loader) = (&self.object, &mut self.loader);
         let nr_cpus = kernel.topology().nr_cpus();
-        let nr_tasks = kernel.nr_tasks();
         let cgroups = cgroups(setup.groups);
-        let memory = Memory::new(self.object.layout(), nr_tasks, nr_cpus, &cgroups);
+        let memory = Memory::new(object.layout(), kernel.nr_tasks(), nr_cpus, &cgroups);
         let hardware = perch_sched::hardware::Costs::new(setup.machine);
-        let costs = Costs::new(hardware, self.loader.counted(), nr_cpus);
-        let faults = self.faults.map(Faults::new);
-        let core = Box::new(Core::new(memory, kernel, nr_tasks, costs, faults));
-        let calls = Box::new(calls::table(&core, nr_cpus));
+        let costs = Costs::new(hardware, loader.counted(), nr_cpus);
+        let mut maps = Maps::new(nr_cpus);
+        let mut callbacks = object.callbacks(loader.ops()).map_err(|e| e.to_string())?;
+        (loader.prepare(object, &mut callbacks, &mut maps)).map_err(|e| e.to_string())?;
+        let faults = Faults::new(self.faults);
+        let core = Box::new(Core::new(kernel, memory, callbacks, maps, costs, faults));
+        let calls = Box::new(calls::table(&core));
         // SAFETY: both are boxed and live as long as the object is called.
-        unsafe { self.object.bind(&*calls) };
-        let callbacks = self
-            .object
-            .callbacks(self.loader.ops())
-            .map_err(|e| e.to_string())?;
-        core.callbacks.set(callbacks);
-        self.loader
-            .prepare(&self.object, &core)
-            .map_err(|e| e.to_string())?;
+        unsafe { object.bind(&*calls) };
         // The threads of a process share its data; its number is that of the first.
         let mut processes = HashMap::new();
         for (number, task) in setup.tasks.iter().enumerate() {
@@ -137,15 +144,12 @@ impl ExtClass for Scheduler {
             let cgroup = task.group.map_or(0, |group| group + 1);
             core.memory
                 .put_task(id, pid, tgid, task.nice.into(), cgroup);
-            self.object
-                .set_uclamp(core.memory.task(id), task.uclamp.0, task.uclamp.1);
+            object.set_uclamp(core.memory.task(id), task.uclamp.0, task.uclamp.1);
         }
-        core.with(kernel, || {
-            self.loader.start(&self.object, &core)?;
-            let callbacks = core.callbacks.get();
+        core.kernel.lend(kernel, || {
+            loader.start(object, &core)?;
             if let Some(init) = callbacks.init {
-                // SAFETY: the program is loaded.
-                let error = unsafe { init() };
+                let error = init();
                 if error != 0 {
                     return Err(format!("ops.init() failed with {error}"));
                 }
@@ -156,8 +160,7 @@ impl ExtClass for Scheduler {
                         0 => 100,
                         _ => group_weight(setup.groups[number - 1].shares),
                     };
-                    // SAFETY: the program is loaded, and the cgroup is in its memory.
-                    let error = unsafe { cgroup_init(core.memory.cgroup(number), weight) };
+                    let error = cgroup_init(core.memory.cgroups.at(number), weight);
                     if error != 0 {
                         return Err(format!("ops.cgroup_init() failed with {error}"));
                     }
@@ -178,13 +181,11 @@ impl ExtClass for Scheduler {
         let loaded = self.loaded.as_ref().expect("it is loaded first");
         let spec = &loaded.tasks[task.0 as usize];
         let cgroup = spec.group.map_or(0, |group| group + 1);
-        let core = &loaded.core;
-        core.with(kernel, || core.fork(task, weight(spec.nice), cgroup));
+        self.run(kernel, |core| core.fork(task, weight(spec.nice), cgroup));
     }
 
     fn exit(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId) {
-        let core = self.core();
-        core.with(kernel, || core.exit(task));
+        self.run(kernel, |core| core.exit(task));
     }
 
     fn select(
@@ -199,18 +200,15 @@ impl ExtClass for Scheduler {
             ExtWake::Woken { sync: false } => flag::WAKE_TTWU,
             ExtWake::Woken { sync: true } => flag::WAKE_TTWU | flag::WAKE_SYNC,
         };
-        let core = self.core();
-        core.with(kernel, || core.select(task, prev, flags))
+        self.run(kernel, |core| core.select(task, prev, flags))
     }
 
     fn enqueue(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId, woken: bool) {
-        let core = self.core();
-        core.with(kernel, || core.enqueue(cpu, task, woken));
+        self.run(kernel, |core| core.enqueue(cpu, task, woken));
     }
 
     fn dequeue(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId, sleeps: bool) {
-        let core = self.core();
-        core.with(kernel, || core.dequeue(cpu, task, sleeps));
+        self.run(kernel, |core| core.dequeue(cpu, task, sleeps));
     }
 
     fn pick(
@@ -219,13 +217,11 @@ impl ExtClass for Scheduler {
         cpu: usize,
         prev: Option<TaskId>,
     ) -> Option<TaskId> {
-        let core = self.core();
-        core.with(kernel, || core.pick(cpu, prev))
+        self.run(kernel, |core| core.pick(cpu, prev))
     }
 
     fn search_ns(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize) -> u64 {
-        let core = self.core();
-        core.with(kernel, || core.search_ns(cpu))
+        self.run(kernel, |core| core.search_ns(cpu))
     }
 
     fn put(
@@ -236,45 +232,38 @@ impl ExtClass for Scheduler {
         next: Option<TaskId>,
         outranked: bool,
     ) {
-        let core = self.core();
-        core.with(kernel, || core.put(cpu, task, next, outranked));
+        self.run(kernel, |core| core.put(cpu, task, next, outranked));
     }
 
     fn set_next(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId) {
-        let core = self.core();
-        core.with(kernel, || core.set_next(cpu, task));
+        self.run(kernel, |core| core.set_next(cpu, task));
     }
 
     fn tick(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, task: TaskId) {
-        let core = self.core();
-        core.with(kernel, || core.tick(cpu, task));
+        self.run(kernel, |core| core.tick(cpu, task));
     }
 
     fn yields(&mut self, kernel: &mut ExtKernel<'_>, _cpu: usize, task: TaskId) {
-        let core = self.core();
-        core.with(kernel, || core.yields(task));
+        self.run(kernel, |core| core.yields(task));
     }
 
     fn charge(&mut self, kernel: &mut ExtKernel<'_>, _cpu: usize, task: TaskId, ran_ns: u64) {
-        let core = self.core();
-        core.with(kernel, || core.charge(task, ran_ns));
+        self.run(kernel, |core| core.charge(task, ran_ns));
     }
 
     fn idle(&mut self, kernel: &mut ExtKernel<'_>, cpu: usize, exit_ns: Option<u32>) {
-        let core = self.core();
-        core.with(kernel, || core.idle(cpu, exit_ns));
+        self.run(kernel, |core| core.idle(cpu, exit_ns));
     }
 
     fn bind(&mut self, kernel: &mut ExtKernel<'_>, task: TaskId) {
-        let core = self.core();
-        core.with(kernel, || core.bind(task));
+        self.run(kernel, |core| core.bind(task));
     }
 
     fn timer(&mut self, kernel: &mut ExtKernel<'_>, key: u64) {
-        let core = self.core();
-        core.with(kernel, || {
-            if let Some(timer) = core.expired(key) {
-                core.charge_call(Callback::Timer);
+        self.run(kernel, |core| {
+            let expired = core.timers.borrow().expired(key, core.now_ns());
+            if let Some(timer) = expired {
+                core.charge_call(|counted| counted.timer);
                 self.object.timer_expired(timer);
             }
             // Where real-time tasks have every CPU, no task of the program's sees a tick.
@@ -283,12 +272,11 @@ impl ExtClass for Scheduler {
     }
 
     fn queues_wakeups(&self) -> bool {
-        let flags = self.core().callbacks.get().flags;
-        flags & flag::OPS_ALLOW_QUEUED_WAKEUP != 0
+        self.core().callbacks.flags & flag::OPS_ALLOW_QUEUED_WAKEUP != 0
     }
 
     fn waiting(&self) -> Vec<TaskId> {
-        self.core().waiting()
+        self.core().queues.borrow().waiting()
     }
 
     fn ended(&self) -> Option<&str> {

@@ -13,45 +13,21 @@ use perch_file::{FileError, Kind};
 use crate::clang::{self, WANTED};
 use crate::native;
 
+macro_rules! ours {
+    ($($path:literal)*) => { [$(($path, include_str!(concat!("../native/", $path)))),*] };
+}
+
 /// Our headers and sources, by their path from the folder that the compiler is given.
-const OURS: [(&str, &str); 11] = [
-    ("abi.h", include_str!("../native/abi.h")),
-    ("native.h", include_str!("../native/native.h")),
-    ("foreign.h", include_str!("../native/foreign.h")),
-    ("format.h", include_str!("../native/format.h")),
-    ("exports.h", include_str!("../native/exports.h")),
-    ("kfuncs.c", include_str!("../native/kfuncs.c")),
-    ("more.c", include_str!("../native/more.c")),
-    (
-        "scx/common.bpf.h",
-        include_str!("../native/scx/common.bpf.h"),
-    ),
-    (
-        "bpf/bpf_helpers.h",
-        include_str!("../native/bpf/bpf_helpers.h"),
-    ),
-    (
-        "bpf/bpf_core_read.h",
-        include_str!("../native/bpf/bpf_core_read.h"),
-    ),
-    (
-        "bpf/bpf_tracing.h",
-        include_str!("../native/bpf/bpf_tracing.h"),
-    ),
-];
+const OURS: [(&str, &str); 11] = ours!(
+    "abi.h" "native.h" "foreign.h" "format.h" "exports.h" "kfuncs.c" "more.c" "scx/common.bpf.h"
+    "bpf/bpf_helpers.h" "bpf/bpf_core_read.h" "bpf/bpf_tracing.h"
+);
 
 /// The map types that src/maps.rs knows, and those whose readers are not there.
+#[rustfmt::skip]
 const MAP_TYPES: [&str; 10] = [
-    "HASH",
-    "ARRAY",
-    "PERCPU_ARRAY",
-    "LRU_HASH",
-    "QUEUE",
-    "STACK",
-    "TASK_STORAGE",
-    "CGRP_STORAGE",
-    "RINGBUF",
-    "PERF_EVENT_ARRAY",
+    "HASH", "ARRAY", "PERCPU_ARRAY", "LRU_HASH", "QUEUE", "STACK", "TASK_STORAGE", "CGRP_STORAGE",
+    "RINGBUF", "PERF_EVENT_ARRAY",
 ];
 
 /// The reason why a scheduler could not be compiled.

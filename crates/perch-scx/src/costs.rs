@@ -7,71 +7,29 @@ use std::collections::{BTreeSet, HashMap};
 
 use perch_sched::hardware::Costs as Hardware;
 
-/// A callback of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Callback {
-    SelectCpu,
-    /// `select_cpu` that puts the task on the idle CPU where it ran last.
-    SelectPrev,
-    /// `select_cpu` that puts the task behind the one that runs.
-    SelectHere,
-    Enqueue,
-    Dispatch,
-    Running,
-    Stopping,
-    Tick,
-    /// `runnable` and `quiescent`.
-    Queued,
-    InitTask,
-    ExitTask,
-    Enable,
-    UpdateIdle,
-    Timer,
-    /// Any other.
-    Rare,
-}
-
 /// Instructions of the program's callbacks, with the kernel's functions that they call, but for the
 /// moves of tasks between queues. A scheduler that was counted has its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub select_cpu: u32,
+    /// `select_cpu` that puts the task on the idle CPU where it ran last.
     pub select_prev: u32,
+    /// `select_cpu` that puts the task behind the one that runs.
     pub select_here: u32,
     pub enqueue: u32,
     pub dispatch: u32,
     pub running: u32,
     pub stopping: u32,
     pub tick: u32,
+    /// `runnable` and `quiescent`.
     pub queued: u32,
     pub init_task: u32,
     pub exit_task: u32,
     pub enable: u32,
     pub update_idle: u32,
     pub timer: u32,
+    /// Any other.
     pub rare: u32,
-}
-
-impl Counted {
-    fn of(&self, callback: Callback) -> u32 {
-        match callback {
-            Callback::SelectCpu => self.select_cpu,
-            Callback::SelectPrev => self.select_prev,
-            Callback::SelectHere => self.select_here,
-            Callback::Enqueue => self.enqueue,
-            Callback::Dispatch => self.dispatch,
-            Callback::Running => self.running,
-            Callback::Stopping => self.stopping,
-            Callback::Tick => self.tick,
-            Callback::Queued => self.queued,
-            Callback::InitTask => self.init_task,
-            Callback::ExitTask => self.exit_task,
-            Callback::Enable => self.enable,
-            Callback::UpdateIdle => self.update_idle,
-            Callback::Timer => self.timer,
-            Callback::Rare => self.rare,
-        }
-    }
 }
 
 /// Instructions with which the kernel enters a program and leaves it.
@@ -140,9 +98,7 @@ impl Costs {
         Costs {
             hardware,
             counted,
-            idle: (0..nr_cpus.div_ceil(512))
-                .map(|_| Line::default())
-                .collect(),
+            idle: Vec::from_iter((0..nr_cpus.div_ceil(512)).map(|_| Line::default())),
             own: HashMap::new(),
         }
     }
@@ -151,8 +107,8 @@ impl Costs {
         self.hardware.instructions_ns(instructions)
     }
 
-    pub fn callback_ns(&self, callback: Callback) -> u64 {
-        self.ns(self.counted.of(callback) + ENTRY)
+    pub fn callback_ns(&self, callback: impl FnOnce(&Counted) -> u32) -> u64 {
+        self.ns(callback(&self.counted) + ENTRY)
     }
 
     pub fn wake_ns(&self) -> u64 {

@@ -4,7 +4,8 @@
 
 use perch_engine::Random;
 
-pub(crate) struct Faults(Random);
+/// None of them without a seed.
+pub(crate) struct Faults(Option<Random>);
 
 /// One of so many claims is lost.
 const LOST: u64 = 8;
@@ -16,14 +17,14 @@ const HELD: u64 = 16;
 const HELD_NS: u64 = 100_000;
 
 impl Faults {
-    pub fn new(seed: u64) -> Faults {
-        Faults(Random::new(seed, 0))
+    pub fn new(seed: Option<u64>) -> Faults {
+        Faults(seed.map(|seed| Random::new(seed, 0)))
     }
 
     /// Another CPU claims the idle CPU at the same moment. It leaves it alone afterwards, so the
     /// CPU stays in the mask.
     pub fn loses_claim(&mut self) -> bool {
-        self.0.below(LOST) == 0
+        self.0.as_mut().is_some_and(|draws| draws.below(LOST) == 0)
     }
 
     /// The time by which an interrupt or a timer is late.
@@ -38,9 +39,10 @@ impl Faults {
 
     /// Once in so many times up to so many nanoseconds, else none.
     fn sometimes(&mut self, one_in: u64, most_ns: u64) -> u64 {
-        match self.0.below(one_in) {
-            0 => self.0.below(most_ns),
+        let draws = self.0.as_mut();
+        draws.map_or(0, |draws| match draws.below(one_in) {
+            0 => draws.below(most_ns),
             _ => 0,
-        }
+        })
     }
 }

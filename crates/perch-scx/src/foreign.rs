@@ -13,12 +13,13 @@ use perch_policy::Topology;
 use perch_sim::Outside;
 use sha2::{Digest, Sha256};
 
-use crate::abi::MapType;
+use crate::abi::{Callbacks, MapType};
 use crate::class::{Loader, Scheduler};
 use crate::compile::{CompileError, compile};
 use crate::core::Core;
 use crate::costs::Counted;
 use crate::describe::{Description, Shape};
+use crate::maps::Maps;
 use crate::object::{Object, ObjectError};
 
 /// The descriptions that perch has, by the scheduler's name.
@@ -286,7 +287,12 @@ impl Loader for ForeignLoader {
         COUNTED
     }
 
-    fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError> {
+    fn prepare(
+        &mut self,
+        object: &Object,
+        callbacks: &mut Callbacks,
+        maps: &mut Maps,
+    ) -> Result<(), ObjectError> {
         let description = &self.package.description;
         for (name, value) in &description.set {
             let at = object.variable(name)?;
@@ -301,9 +307,8 @@ impl Loader for ForeignLoader {
         }
         for (name, &entries) in &description.max_entries {
             let at = object.variable(name)? as usize;
-            core.state().maps.set_max_entries(at, entries);
+            maps.set_max_entries(at, entries);
         }
-        let mut callbacks = core.callbacks.get();
         if let Some(flags) = &description.ops.flags {
             callbacks.flags = (self.shape.flags(flags))
                 .map_err(|reason| ObjectError::Set("flags".to_string(), reason))?;
@@ -311,7 +316,6 @@ impl Loader for ForeignLoader {
         if let Some(ms) = description.ops.timeout_ms {
             callbacks.timeout_ms = ms;
         }
-        core.callbacks.set(callbacks);
         Ok(())
     }
 
@@ -330,7 +334,8 @@ impl Loader for ForeignLoader {
                 let number = |word| self.shape.word(word, place).map(|n| n as i32);
                 let (key, value) = (number(&fill.key)?, number(&fill.value)?);
                 let (key, value) = (key.to_ne_bytes(), value.to_ne_bytes());
-                core.state().maps.update(map, &is, &key, &value, (0, 0));
+                let mut maps = core.maps.borrow_mut();
+                maps.update(map, &is, &key, &value, (0, 0));
             }
         }
         for call in &description.call {

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use libloading::Library;
 
 use crate::abi::{Bind, Callbacks, FindCallbacks, KernelCalls, Layout, SetUclamp, TimerExpired};
+use crate::memory::TaskAt;
 
 /// The reason why a shared object cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +84,8 @@ impl Object {
         unsafe { (self.bind)(calls) }
     }
 
-    /// The callbacks of this table; without a name, of the first.
+    /// The callbacks of this table; without a name, of the first. They may be called as long as the
+    /// object is there and has its kernel, with what [`crate::memory`] has made by its layout.
     pub fn callbacks(&self, ops: &str) -> Result<Callbacks, ObjectError> {
         let name = CString::new(ops).map_err(|_| ObjectError::Ops(ops.to_string()))?;
         let mut callbacks = Callbacks::default();
@@ -116,7 +118,7 @@ impl Object {
         }
     }
 
-    pub fn set_uclamp(&self, task: *mut c_void, min: u32, max: u32) {
+    pub fn set_uclamp(&self, task: TaskAt, min: u32, max: u32) {
         // SAFETY: the task is in the memory that the program's layout describes.
         unsafe { (self.set_uclamp)(task, min, max) }
     }

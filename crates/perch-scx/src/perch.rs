@@ -11,8 +11,8 @@ use perch_sim::Outside;
 
 use crate::abi::Callbacks;
 use crate::class::{Loader, Scheduler};
-use crate::core::Core;
 use crate::costs::Counted;
+use crate::maps::Maps;
 use crate::object::{Object, ObjectError};
 
 /// native/perch.c, compiled by build.rs.
@@ -124,7 +124,12 @@ impl Loader for PerchLoader {
         COUNTED
     }
 
-    fn prepare(&mut self, object: &Object, core: &Core) -> Result<(), ObjectError> {
+    fn prepare(
+        &mut self,
+        object: &Object,
+        callbacks: &mut Callbacks,
+        maps: &mut Maps,
+    ) -> Result<(), ObjectError> {
         let config = self.plan.config();
         let variable = object.variable("perch_config")?;
         // SAFETY: the variable is writable natively, and a test of perch-scheduler compares the
@@ -137,15 +142,13 @@ impl Loader for PerchLoader {
         for map in SIZED {
             if let Some(entries) = self.plan.max_entries(map) {
                 let at = object.variable(map)? as usize;
-                core.state().maps.set_max_entries(at, entries);
+                maps.set_max_entries(at, entries);
             }
         }
-        let mut callbacks = core.callbacks.get();
         callbacks.flags = self.plan.flags();
         for member in self.plan.left_out(KERNEL) {
-            leave_out(&mut callbacks, member);
+            leave_out(callbacks, member);
         }
-        core.callbacks.set(callbacks);
         Ok(())
     }
 }
@@ -159,14 +162,18 @@ const KERNEL: Abilities = Abilities {
 
 fn leave_out(callbacks: &mut Callbacks, member: &str) {
     match member {
-        "cpu_release" => callbacks.cpu_release = None,
         "runnable" => callbacks.runnable = None,
         "quiescent" => callbacks.quiescent = None,
         "cgroup_init" => callbacks.cgroup_init = None,
-        "cgroup_exit" => callbacks.cgroup_exit = None,
-        "cgroup_move" => callbacks.cgroup_move = None,
-        "cgroup_set_weight" => callbacks.cgroup_set_weight = None,
-        "cgroup_set_bandwidth" | "cgroup_set_idle" | "cpu_online" | "cpu_offline" => {}
+        // Nobody calls these here.
+        "cgroup_exit"
+        | "cgroup_move"
+        | "cgroup_set_bandwidth"
+        | "cgroup_set_idle"
+        | "cgroup_set_weight"
+        | "cpu_offline"
+        | "cpu_online"
+        | "cpu_release" => {}
         "exit_task" => callbacks.exit_task = None,
         "init_task" => callbacks.init_task = None,
         other => unreachable!("the loader leaves out {other}"),

@@ -8,7 +8,7 @@ use perch_engine::TaskId;
 
 /// A task in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(super) struct Entry {
     pub task: TaskId,
     /// The virtual time by which the queue is ordered, if it is.
     pub vtime: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
 
 /// A dispatch queue: first in, first out, or by virtual time; whichever its first task came for.
 #[derive(Debug, Default)]
-pub(crate) struct Dsq {
+pub(super) struct Dsq {
     list: VecDeque<Entry>,
     by_vtime: bool,
     seq: u64,
@@ -46,8 +46,8 @@ impl Dsq {
         self.list.front().map(|entry| entry.task)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.list.iter()
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.list.iter().map(|entry| entry.task)
     }
 
     /// Returns the number of the newest insertion.
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn tasks(dsq: &Dsq) -> Vec<u32> {
-        dsq.iter().map(|entry| entry.task.0).collect()
+        dsq.tasks().map(|task| task.0).collect()
     }
 
     #[test]
