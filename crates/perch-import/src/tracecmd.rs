@@ -34,7 +34,8 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
         .spawn()
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ImportError::Reader(
-                "reading a trace.dat takes trace-cmd, which is not here: install it (Debian: apt-get install trace-cmd)"
+                "reading a trace.dat takes trace-cmd, which is not here: install it (Debian: apt-get install trace-cmd), or \
+                     import the text that `trace-cmd report -R -t -l FILE` prints on another machine"
                     .to_string(),
             ),
             _ => ImportError::Reader(format!("trace-cmd cannot be started: {error}")),

@@ -78,6 +78,8 @@ fn machine_toml() {
     for name in ["juno", "x5570"] {
         seeds.push(perch_machine::library::load(name).unwrap().to_toml().into());
     }
+    // Some of these have LLCs of unequal bytes.
+    seeds.extend((0..6).map(|seed| Machine::random(seed, 12).to_toml().into()));
     text("machine_toml", 900, seeds, &WORDS, &|input, path| {
         judged(Machine::from_file(path), path, input)
     });
