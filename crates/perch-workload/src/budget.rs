@@ -335,6 +335,7 @@ mod tests {
             "tbench-net:n=500",
             "tbench:n=500",
             "udp_rr:n=500",
+            "tcp_stream:n=500",
             "volano:rooms=5,users=50",
             "hackbench:groups=30",
             "sysbench:threads=1000",

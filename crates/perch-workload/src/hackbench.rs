@@ -181,6 +181,9 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                 channel,
                 lines,
                 room,
+                // unix_write_space: writable again with at most a quarter of the buffer in use.
+                low: room / 4,
+                sync: true,
             };
             body.extend([Op::Run(Dist::around(write_ns + copy_ns, 5)), write]);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Request and reply over loopback: tbench and netperf's TCP_RR and UDP_RR.
+//! Over loopback: request and reply, tbench and netperf's TCP_RR and UDP_RR, and a stream, TCP_STREAM.
 //!
 //! A pair is a client and a server in lockstep: the client sends, goes on until it asks for the
 //! reply, and sleeps; the server wakes up, works and replies. A late reply delays the next request.
@@ -82,10 +82,62 @@ const TBENCH: Start = Start {
     together: true,
 };
 
+/// What a pair does over and over, after it has begun.
+struct Loops<'a> {
+    /// Cache lines of a message of the beginning.
+    lines: u32,
+    /// Cache lines that each side uses each time.
+    footprint: Footprint,
+    /// The programs of client and server, of the channels of requests and of replies.
+    of: &'a dyn Fn(u32, u32) -> [Vec<Op>; 2],
+}
+
+/// Builds pairs of clients and servers in lockstep.
+fn lockstep(
+    keys: &mut Keys<'_>,
+    exchange: Exchange,
+    start: Start,
+    measure: impl Fn(u64) -> Measure,
+) -> Result<Workload, SpecError> {
+    let Exchange {
+        before,
+        after,
+        lines,
+        footprint,
+    } = exchange;
+    let send = |channel| Op::Send {
+        channel,
+        lines,
+        sync: true,
+    };
+    let of = |request, reply| {
+        let ask = [
+            Op::Run(before),
+            send(request),
+            Op::Run(after),
+            Op::Receive { channel: reply },
+            Op::Count,
+        ];
+        let answer = [
+            Op::Receive { channel: request },
+            Op::Run(before),
+            send(reply),
+            Op::Run(after),
+        ];
+        [ask.to_vec(), answer.to_vec()]
+    };
+    let loops = Loops {
+        lines,
+        footprint,
+        of: &of,
+    };
+    pairs(keys, &loops, start, measure)
+}
+
 /// Builds pairs of clients and servers, with the shell and the daemon that start them.
 fn pairs(
     keys: &mut Keys<'_>,
-    exchange: Exchange,
+    loops: &Loops,
     start: Start,
     measure: impl Fn(u64) -> Measure,
 ) -> Result<Workload, SpecError> {
@@ -95,12 +147,9 @@ fn pairs(
     let allowed = keys.cpus()?;
     let gap = keys.number("gap_us", start.gap, 1, 1_000_000)?;
     let startup = keys.number("startup_us", start.startup, 1, 1_000_000)?;
-    let Exchange {
-        before,
-        after,
-        lines,
-        footprint,
-    } = exchange;
+    let &Loops {
+        lines, footprint, ..
+    } = loops;
     let task = |program: Vec<Op>, start| TaskSpec {
         program: program.into(),
         allowed: allowed.clone(),
@@ -145,24 +194,14 @@ fn pairs(
             client.extend([send(ready), Op::Receive { channel: go }]);
         }
         client.push(work(start.setup));
+        let [ask, answer] = (loops.of)(request, reply);
         let first = client.len() as u32;
-        client.extend([
-            Op::Run(before),
-            send(request),
-            Op::Run(after),
-            Op::Receive { channel: reply },
-            Op::Count,
-            Op::Jump(first),
-        ]);
+        client.extend(ask);
+        client.push(Op::Jump(first));
         let mut server = vec![work(start.server), send(reply)];
         let first = server.len() as u32;
-        server.extend([
-            Op::Receive { channel: request },
-            Op::Run(before),
-            send(reply),
-            Op::Run(after),
-            Op::Jump(first),
-        ]);
+        server.extend(answer);
+        server.push(Op::Jump(first));
         tasks.extend([task(client, None), task(server, None)]);
     }
     if start.together {
@@ -207,7 +246,7 @@ fn exchange(
 
 fn netperf(keys: &mut Keys<'_>, values: [u64; 5]) -> Result<Workload, SpecError> {
     let exchange = exchange(keys, values, |ns| Dist::around(ns, 5))?;
-    pairs(keys, exchange, NETPERF, transactions)
+    lockstep(keys, exchange, NETPERF, transactions)
 }
 
 /// Builds netperf's TCP_RR.
@@ -218,6 +257,47 @@ pub(crate) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 /// Builds netperf's UDP_RR.
 pub(crate) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     netperf(keys, [1732, 1300, 24, 673, 137])
+}
+
+/// Bytes of a stream that lie between the two sides: the limit to which the kernel lets a sender's
+/// buffer grow (`net.ipv4.tcp_wmem`), which it does on loopback, where nothing is lost.
+const STREAM_BYTES: u64 = 4 << 20;
+/// Bytes that a side copies in a nanosecond at full capacity: a rough figure, as hackbench's.
+const COPIED_PER_NS: u64 = 8;
+
+/// Builds netperf's TCP_STREAM: a client sends without end, and sleeps while the buffer is full. The
+/// server sleeps only when it has read all, so it is woken once for a batch. It wakes the client when
+/// a third of the buffer is free (`sk_stream_write_space()`), in a wake-up that is not sync.
+pub(crate) fn tcp_stream(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
+    // netperf sends as much at once as the socket's buffer has at first, 16 KiB.
+    let size = keys.number("size", 16_384, 1, STREAM_BYTES)?;
+    // Work beside the copies: what tcp_rr was fitted to, of which a side has half of a round trip.
+    let write_ns = keys.number("write_ns", 2425, 1, 1_000_000_000)?;
+    let read_ns = keys.number("read_ns", 1300, 1, 1_000_000_000)?;
+    // The data, and what a reply of tcp_rr takes beside it.
+    let lines = keys.number("lines", 34 + size.div_ceil(64), 0, 1_000_000)? as u32;
+    let footprint = keys.number("footprint", 770, 0, 1_000_000)? as u32;
+    let work = |ns: u64| Op::Run(Dist::around(ns + size / COPIED_PER_NS, 5));
+    let room = (STREAM_BYTES / size) as u32;
+    let of = |stream, _| {
+        let write = Op::Write {
+            channel: stream,
+            lines,
+            room,
+            low: room / 3 * 2,
+            sync: false,
+        };
+        let read = [Op::Receive { channel: stream }, work(read_ns), Op::Count];
+        [vec![work(write_ns), write], read.to_vec()]
+    };
+    let loops = Loops {
+        lines: 34,
+        footprint: footprint.into(),
+        of: &of,
+    };
+    let mbit = size as f64 * 8.0 / 1e6;
+    let measure = |_| Measure::rate("throughput", "Mbit/s", mbit, 1.0);
+    pairs(keys, &loops, NETPERF, measure)
 }
 
 /// Bytes that tbench counts for an operation: the mean of dbench 4.0's load file.
@@ -245,5 +325,5 @@ pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError
 /// Builds tbench.
 pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let exchange = tbench_exchange(keys)?;
-    pairs(keys, exchange, TBENCH, |_| tbench_measure())
+    lockstep(keys, exchange, TBENCH, |_| tbench_measure())
 }

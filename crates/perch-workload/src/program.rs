@@ -58,10 +58,12 @@ pub enum Op {
         channel: u32,
         /// Cache lines that the reader has to fetch.
         lines: u32,
-        /// Messages that the socket's buffer holds. The reader wakes the writers that sleep on a
-        /// full buffer once at most a quarter of this many messages is left
-        /// (`unix_write_space()`).
+        /// Messages that the socket's buffer holds.
         room: u32,
+        /// The reader wakes the writers that sleep on a full buffer once at most so many are left.
+        low: u32,
+        /// The reader tells the kernel then that it will sleep soon.
+        sync: bool,
     },
     /// The task takes a message out of a channel. It sleeps until there is one.
     Receive {

@@ -18,7 +18,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, SpecError>,
 }
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -64,6 +64,11 @@ const KINDS: [Kind; 17] = [
         name: "udp_rr",
         help: "n netperf UDP_RR instances, one byte each way; keys n, where",
         build: network::udp_rr,
+    },
+    Kind {
+        name: "tcp_stream",
+        help: "n netperf TCP_STREAM instances; keys n, size (bytes of a send), where",
+        build: network::tcp_stream,
     },
     Kind {
         name: "hackbench",

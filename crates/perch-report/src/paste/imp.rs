@@ -104,7 +104,7 @@ fn words(block: &Block) -> (&'static str, &'static str) {
     match block.kind.to_ascii_lowercase().as_str() {
         _ if block.of_statistics => ("Case:", ""),
         "tbench" | "tbench-net" => ("Clients:", ""),
-        "tcp_rr" | "udp_rr" => ("Clients:", "clients"),
+        "tcp_rr" | "udp_rr" | "tcp_stream" => ("Clients:", "clients"),
         kind if kind.starts_with("schbench") => ("#workers:", ""),
         _ => ("Case:", "threads"),
     }

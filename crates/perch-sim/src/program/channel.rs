@@ -33,12 +33,21 @@ struct Channel {
     /// nobody joins. In hackbench on Juno woken writers filled the socket and waited again so fast
     /// that a reader which woke them once more never ended its walk.
     leaving: VecDeque<TaskId>,
-    /// The reader wakes those when no more messages than this are left.
-    low: u32,
+    /// When the reader wakes those, and how.
+    space: Space,
     /// Messages that tasks have put in so far.
     sent: u64,
     /// Messages that tasks have taken out so far.
     taken: u64,
+}
+
+/// What a socket holds: `room` messages. The reader wakes its writers when at most `low` are left, in
+/// a sync wake-up or another.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Space {
+    pub room: u32,
+    pub low: u32,
+    pub sync: bool,
 }
 
 impl Channel {
@@ -105,8 +114,7 @@ impl Channels {
         }
     }
 
-    /// The running task writes to a socket that holds `room` messages at most; it sleeps while the
-    /// socket is full.
+    /// The running task writes to a socket; it sleeps while the socket is full.
     pub fn write<S: System>(
         &mut self,
         system: &mut S,
@@ -114,12 +122,11 @@ impl Channels {
         thread: &mut Thread,
         channel: ChannelId,
         lines: u32,
-        room: u32,
+        space: Space,
     ) -> Progress {
         let c = &mut self.channels[channel];
-        if c.messages.len() >= room as usize {
-            // unix_write_space: writable again with at most a quarter of the buffer in use.
-            c.low = room / 4;
+        if c.messages.len() >= space.room as usize {
+            c.space = space;
             c.blocked.push_back(thread.task);
             return Progress::Sleeps;
         }
@@ -158,7 +165,7 @@ impl Channels {
     }
 
     /// The running task goes on with taking a message out of a channel, and then with waking the
-    /// tasks that waited for room: all of them, one after the other, in sync wake-ups.
+    /// tasks that waited for room: all of them, one after the other.
     pub fn receive<S: System>(
         &mut self,
         system: &mut S,
@@ -177,7 +184,7 @@ impl Channels {
                 return Progress::Sleeps;
             };
             c.taken += 1;
-            if !c.blocked.is_empty() && c.messages.len() <= c.low as usize {
+            if !c.blocked.is_empty() && c.messages.len() <= c.space.low as usize {
                 thread.phase = Phase::InCall;
                 c.leaving.append(&mut c.blocked);
             }
@@ -189,7 +196,7 @@ impl Channels {
                 return Progress::Works;
             }
             if let Some(writer) = c.leaving.pop_front() {
-                let cost = system.wake(writer, cpu, task, true);
+                let cost = system.wake(writer, cpu, task, c.space.sync);
                 system.charge_kernel(cpu, task, cost);
             }
             if !c.leaving.is_empty() {
@@ -251,7 +258,7 @@ impl Channels {
                 channel.leaving
             );
             hold!(
-                channel.blocked.is_empty() || left > channel.low as usize || waking[number],
+                channel.blocked.is_empty() || left > channel.space.low as usize || waking[number],
                 "channel {number}: {left} messages, {:?} wait for room, nobody wakes them",
                 channel.blocked
             );

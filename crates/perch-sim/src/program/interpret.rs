@@ -6,7 +6,7 @@ use perch_policy::CpuMask;
 use perch_sched::{Life, Violation};
 use perch_workload::{Op, Workload};
 
-use super::channel::Channels;
+use super::channel::{Channels, Space};
 use super::condition::Conditions;
 use super::counter::Counters;
 use super::cpu_lock::CpuLocks;
@@ -261,9 +261,11 @@ impl Interpreter {
                 channel,
                 lines,
                 room,
+                low,
+                sync,
             } => {
-                let channel = ChannelId(channel);
-                return (self.channels.write(system, cpu, t, channel, lines, room)).into();
+                let (channel, space) = (ChannelId(channel), Space { room, low, sync });
+                return (self.channels.write(system, cpu, t, channel, lines, space)).into();
             }
             Op::Sleep(time) => {
                 t.step();

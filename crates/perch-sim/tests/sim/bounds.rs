@@ -81,6 +81,32 @@ fn throughput_never_exceeds_pure_work() {
     }
 }
 
+/// The side that waits is woken once for a batch, and the other one sets the pace.
+#[test]
+fn a_stream_goes_at_the_pace_of_its_slower_side() {
+    let kunpeng = machine("kunpeng920");
+    let size = 8000;
+    for era in ERAS {
+        for (slow, wakes_at_least, wakes_at_most) in [("read", 0.0, 0.1), ("write", 0.9, 1.1)] {
+            let fast = if slow == "read" { "write" } else { "read" };
+            let spec = format!("tcp_stream:size={size},{slow}_ns=19000,{fast}_ns=1000,lines=0");
+            let scenario = scenario(&kunpeng, era, workload(&kunpeng, &spec), [100, 200]);
+            let outcome = scenario.run().expect("a scenario that runs");
+            let (m, score) = (&outcome.metrics, &outcome.scores[0]);
+            // 8000 bytes take a microsecond to copy.
+            let share = m.counted as f64 * 20_000.0 / 2e8;
+            assert!((0.7..1.06).contains(&share), "{era} {spec}: {share}");
+            let mbit = m.counted as f64 * f64::from(size) * 8.0 / 1e6 / 0.2;
+            assert!((score.value - mbit).abs() < 1e-6 * mbit && score.unit == "Mbit/s");
+            let wakes = m.wakeups as f64 / m.counted as f64;
+            assert!(
+                (wakes_at_least..wakes_at_most).contains(&wakes),
+                "{era} {spec}: {wakes}"
+            );
+        }
+    }
+}
+
 #[test]
 fn busy_time_is_what_hogs_use() {
     let machine = machine("jacobsville");

@@ -68,6 +68,8 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
             channel: 0,
             lines: 1,
             room,
+            low: room / 4,
+            sync: true,
         },
         Op::Repeat {
             to: 0,

@@ -56,6 +56,7 @@ fn the_books_hold_under_every_workload_of_the_library() {
         "tcp_rr:n=20,where=node0",
         "tbench:n=40,where=node0",
         "udp_rr:n=9",
+        "tcp_stream:n=9",
         "pipe:pairs=7",
         "sysbench:threads=20,locks=3,yields=50,where=cpu0-15",
         "hackbench:groups=3,fds=6,loops=4",

@@ -197,6 +197,8 @@ fn sockets(load: &mut Load<'_>, cpus: &[usize]) {
             channel,
             lines,
             room,
+            low: room / 4,
+            sync: lines % 2 == 0,
         };
         let program = vec![Op::Run(load.time(500, 30_000)), write, Op::Jump(0)];
         load.add(program, cpus, true);
