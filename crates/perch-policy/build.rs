@@ -17,10 +17,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build");
     write_table(&policy.join("include/perch/mechanisms.def"));
     // The model checker's copy; only the test that has its atomics pulls it in.
-    for (source, library) in [
-        ("native", "perch_policy"),
-        ("checked", "perch_policy_checked"),
-    ] {
+    for (source, library) in [("native", "perch_policy"), ("checked", "perch_policy_checked")] {
         cc::Build::new()
             .file(policy.join(format!("hosts/{source}.c")))
             .opt_level(2)

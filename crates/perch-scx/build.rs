@@ -32,10 +32,8 @@ fn main() {
     println!("cargo::rerun-if-env-changed=PERCH_CLANG");
     let out = PathBuf::from(variable("OUT_DIR"));
     let clang = bpf::find_clang();
-    let objects: Vec<_> = SOURCES
-        .iter()
-        .map(|source| compile(&clang, Path::new(source), &out))
-        .collect();
+    let objects: Vec<_> =
+        SOURCES.iter().map(|source| compile(&clang, Path::new(source), &out)).collect();
     link(&clang, &objects, &out.join("perch.so"));
 }
 
@@ -86,9 +84,8 @@ fn run(mut command: Command) {
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(_) => fail(&format!("failed: {command:?}")),
-        Err(error) => fail(&format!(
-            "cannot run {}: {error}",
-            command.get_program().to_string_lossy()
-        )),
+        Err(error) => {
+            fail(&format!("cannot run {}: {error}", command.get_program().to_string_lossy()))
+        }
     }
 }

@@ -95,10 +95,7 @@ pub fn compare(
     root_domain: &str,
 ) -> PyResult<Comparison> {
     let era: Era = (era.parse()).map_err(|error| of_argument(format!("era: {error}")))?;
-    let arms = arms
-        .into_iter()
-        .map(|words| arm(words, era))
-        .collect::<PyResult<_>>()?;
+    let arms = arms.into_iter().map(|words| arm(words, era)).collect::<PyResult<_>>()?;
     let root_domain: RootDomain =
         (root_domain.parse()).map_err(|error| of_argument(format!("root_domain: {error}")))?;
     let machine = Arc::new(perch_machine::resolve(machine).map_err(of_machine)?);

@@ -29,9 +29,5 @@ pub fn of_argument(message: impl Into<String>) -> PyErr {
 }
 
 fn of(is_input: bool, message: String) -> PyErr {
-    if is_input {
-        PyValueError::new_err(message)
-    } else {
-        PyRuntimeError::new_err(message)
-    }
+    if is_input { PyValueError::new_err(message) } else { PyRuntimeError::new_err(message) }
 }

@@ -18,8 +18,7 @@ use pyo3::prelude::*;
 
 /// The number of threads that simulate where the caller has not said another.
 fn threads(jobs: Option<usize>) -> usize {
-    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-        .max(1)
+    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
 
 #[pymodule]

@@ -101,9 +101,7 @@ impl Recording {
     /// ends that has no end, for which the other counts are missing.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let read = || -> PyResult<(Option<Footer>, Option<u64>)> {
-            let Opened {
-                path, mut reader, ..
-            } = Opened::interruptible(&self.path, self.era)?;
+            let Opened { path, mut reader, .. } = Opened::interruptible(&self.path, self.era)?;
             while reader.next_block().map_err(wrong(&path))?.is_some() {}
             Ok((reader.footer().cloned(), reader.cut_off()))
         };
@@ -215,11 +213,7 @@ impl Opened {
         let reader = Reader::new(input).map_err(wrong(&path))?;
         let subject = Subject::new(reader.header(), era)
             .map_err(|error| of_argument(format!("{path}: {error}")))?;
-        Ok(Opened {
-            path,
-            reader,
-            subject,
-        })
+        Ok(Opened { path, reader, subject })
     }
 
     /// Warns of what the recording lacks. The caller has read it to its end.

@@ -26,9 +26,9 @@ impl Changes {
     fn pairs(self) -> Vec<String> {
         match self {
             Changes::Text(text) => text.split(',').map(str::to_string).collect(),
-            Changes::ByName(modes) => (modes.into_iter())
-                .map(|(mechanism, mode)| format!("{mechanism}={mode}"))
-                .collect(),
+            Changes::ByName(modes) => {
+                (modes.into_iter()).map(|(mechanism, mode)| format!("{mechanism}={mode}")).collect()
+            }
         }
     }
 }
@@ -48,10 +48,7 @@ pub fn other(model: Policy, changes: Option<Changes>) -> PyResult<Option<Policy>
 /// recording; returns what `perch replay --format json` prints.
 #[pyfunction]
 #[pyo3(signature = (path, modes=None, *, era=None, jobs=None))]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "Python hands over its arguments"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
 pub fn replay<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -75,19 +72,8 @@ pub fn replay<'py>(
             perch_record::no_wake_ups(outcome.others)
         )));
     }
-    let Opened {
-        path,
-        reader,
-        subject,
-    } = &opened;
-    let found = ReplayResult::of(
-        path,
-        reader,
-        &subject.topology,
-        subject.model,
-        other,
-        &outcome,
-    );
+    let Opened { path, reader, subject } = &opened;
+    let found = ReplayResult::of(path, reader, &subject.topology, subject.model, other, &outcome);
     let text = serde_json::to_string(&found).expect("a result has only text keys");
     py.import("json")?.call_method1("loads", (text,))
 }

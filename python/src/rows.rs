@@ -38,11 +38,7 @@ impl Rows {
         schema: SchemaRef,
         begin: impl Fn() -> PyResult<Step> + Send + Sync + 'static,
     ) -> Rows {
-        Rows {
-            origin,
-            schema,
-            begin: Box::new(begin),
-        }
+        Rows { origin, schema, begin: Box::new(begin) }
     }
 }
 
@@ -68,10 +64,7 @@ impl Rows {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let batches = Batches {
-            schema: Arc::clone(&self.schema),
-            step: Some((self.begin)()?),
-        };
+        let batches = Batches { schema: Arc::clone(&self.schema), step: Some((self.begin)()?) };
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

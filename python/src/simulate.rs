@@ -12,10 +12,7 @@ use crate::error::of_sweep;
 const ORIGIN: &str = "simulation";
 
 fn prepare(text: &str, allow_scx: bool) -> Result<Prepared, SweepError> {
-    let limits = Limits {
-        allow_scx,
-        ..Limits::default()
-    };
+    let limits = Limits { allow_scx, ..Limits::default() };
     Simulation::from_json(text, ORIGIN)?.prepare(ORIGIN, limits)
 }
 
@@ -23,10 +20,7 @@ fn prepare(text: &str, allow_scx: bool) -> Result<Prepared, SweepError> {
 /// from the store where it is there, and kept there.
 #[pyfunction]
 #[pyo3(signature = (text, store=None, allow_scx=false))]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "Python hands over its arguments"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
 pub fn simulate_json(
     py: Python<'_>,
     text: &str,

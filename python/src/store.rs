@@ -90,10 +90,7 @@ impl Store {
     }
 
     /// Writes [`Store::rows`] to a Parquet file with pyarrow. The file appears whole or not at all.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "Python hands over its arguments"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
     fn to_parquet(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let write = py.import("perch._parquet")?.getattr("write")?;
         write.call1((self.rows(), Path::new(&path))).map(drop)
@@ -169,9 +166,7 @@ fn read(
         Arc::new(UInt64Array::from_iter_values(
             rows.iter().map(|(stored, ..)| stored.simulation.seed),
         )),
-        Arc::new(UInt32Array::from_iter_values(
-            rows.iter().map(|(_, _, _, at, _)| *at as u32),
-        )),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(_, _, _, at, _)| *at as u32))),
         Arc::new(StringArray::from_iter_values(
             rows.iter().map(|(_, _, score, ..)| score.name.as_str()),
         )),
@@ -181,9 +176,9 @@ fn read(
         Arc::new(BooleanArray::from_iter(
             (rows.iter()).map(|(_, _, score, ..)| Some(score.higher_is_better)),
         )),
-        Arc::new(Float64Array::from_iter((rows.iter()).map(|(.., value)| {
-            Some(**value).filter(|value| !value.is_nan())
-        }))),
+        Arc::new(Float64Array::from_iter(
+            (rows.iter()).map(|(.., value)| Some(**value).filter(|value| !value.is_nan())),
+        )),
     ];
     RecordBatch::try_new(self::columns(), columns).map(Some)
 }
@@ -191,8 +186,6 @@ fn read(
 /// Returns the changed values of a simulation's machine, as `perch store export` prints them.
 fn changed(stored: &Stored) -> String {
     let changed = stored.simulation.changed.iter();
-    let changed: Vec<String> = changed
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let changed: Vec<String> = changed.map(|(key, value)| format!("{key}={value}")).collect();
     changed.join(" ")
 }

@@ -23,10 +23,7 @@ impl Sweep {
     /// Reads the sweep in a file.
     #[staticmethod]
     #[pyo3(signature = (path, allow_scx=false))]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "Python hands over its arguments"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
     fn from_file(path: PathBuf, allow_scx: bool) -> PyResult<Sweep> {
         let sweep = perch_sweep::Sweep::from_file(&path).map_err(of_sweep)?;
         Ok(Sweep::new(sweep, &path.display().to_string(), allow_scx))
@@ -72,10 +69,7 @@ impl Sweep {
     /// as it is there. Returns the numbers of simulations: all, had, made; and failed, the messages
     /// of those that failed. `progress` is called with the number done and the number to do.
     #[pyo3(signature = (store, jobs=None, shard="1/1", progress=None))]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "Python hands over its arguments"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -109,10 +103,7 @@ impl Sweep {
     }
 
     /// Returns the table of all results that the store has, as `perch sweep collect` prints it.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "Python hands over its arguments"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
     fn table(&self, py: Python<'_>, store: PathBuf) -> PyResult<Table> {
         let collect = || self.sweep.collect(&Store::existing(&store)?);
         let (rows, _) = py.detach(collect).map_err(of_sweep)?;
@@ -127,20 +118,13 @@ impl Sweep {
 
 impl Sweep {
     fn new(sweep: perch_sweep::Sweep, origin: &str, allow_scx: bool) -> Sweep {
-        let limits = Limits {
-            allow_scx,
-            ..Limits::default()
-        };
-        Sweep {
-            sweep: sweep.within(limits),
-            origin: origin.to_string(),
-        }
+        let limits = Limits { allow_scx, ..Limits::default() };
+        Sweep { sweep: sweep.within(limits), origin: origin.to_string() }
     }
 
     fn simulations(&self, py: Python<'_>, shard: &str) -> PyResult<Vec<Prepared>> {
         let shard = part(shard)?;
-        py.detach(|| self.sweep.simulations(shard))
-            .map_err(of_sweep)
+        py.detach(|| self.sweep.simulations(shard)).map_err(of_sweep)
     }
 }
 
@@ -186,16 +170,10 @@ fn table(names: &[&str], rows: &[Row]) -> Table {
     let settled = rows.iter().map(|row| row.unsettled.is_none());
     columns.truths("settled", settled);
     let why: Vec<String> = (rows.iter())
-        .map(|row| {
-            row.unsettled
-                .map_or_else(String::new, |why| why.to_string())
-        })
+        .map(|row| row.unsettled.map_or_else(String::new, |why| why.to_string()))
         .collect();
     columns.texts("why_not_settled", why.iter().map(String::as_str));
     columns.numbers("change_pct", rows.iter().map(|row| row.change_pct));
-    columns.numbers(
-        "change_ci95_pct",
-        rows.iter().map(|row| row.change_ci95_pct),
-    );
+    columns.numbers("change_ci95_pct", rows.iter().map(|row| row.change_ci95_pct));
     columns.table()
 }

@@ -117,11 +117,7 @@ impl Columns {
             self.truths(name, values.filter_map(toml::Value::as_bool));
         } else {
             let texts: Vec<String> = values
-                .map(|value| {
-                    value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_string)
-                })
+                .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_string))
                 .collect();
             self.texts(name, texts.iter().map(String::as_str));
         }

@@ -65,11 +65,7 @@ pub fn rows(path: PathBuf, era: Option<Era>, what: What) -> Rows {
         };
         let hz = opened.reader.header().hz;
         let replay = Replay::new(&opened.subject.topology, hz, opened.subject.model, other);
-        let mut batches = Batches {
-            opened,
-            replay,
-            what,
-        };
+        let mut batches = Batches { opened, replay, what };
         Ok(Box::new(move || batches.step()))
     })
 }
@@ -121,15 +117,12 @@ impl WakeUps {
     fn columns(replay: &mut Replay, block: &Block) -> Result<Vec<ArrayRef>, FormatError> {
         let mut rows = WakeUps::default();
         replay.block(block, |decided| rows.add(decided))?;
-        let [flags, this_cpu, prev_cpu, waker, wakee, chosen] = rows
-            .numbers
-            .map(|column| Arc::new(UInt32Array::from(column)) as ArrayRef);
-        let [model, target, other] = rows
-            .cpus
-            .map(|column| Arc::new(UInt32Array::from(column)) as ArrayRef);
-        let [reason, cause, other_reason] = rows
-            .texts
-            .map(|column| Arc::new(StringArray::from(column)) as ArrayRef);
+        let [flags, this_cpu, prev_cpu, waker, wakee, chosen] =
+            rows.numbers.map(|column| Arc::new(UInt32Array::from(column)) as ArrayRef);
+        let [model, target, other] =
+            rows.cpus.map(|column| Arc::new(UInt32Array::from(column)) as ArrayRef);
+        let [reason, cause, other_reason] =
+            rows.texts.map(|column| Arc::new(StringArray::from(column)) as ArrayRef);
         Ok(vec![
             Arc::new(UInt64Array::from(rows.at_ns)),
             Arc::new(StringArray::from(rows.class)),

@@ -70,10 +70,7 @@ pub(crate) fn set_class(pid: i32, class: Class) -> io::Result<()> {
             attributes.policy = libc::SCHED_RR as u32;
             attributes.priority = priority;
         }
-        Class::Deadline {
-            runtime_us,
-            period_us,
-        } => {
+        Class::Deadline { runtime_us, period_us } => {
             attributes.policy = libc::SCHED_DEADLINE as u32;
             attributes.runtime = runtime_us * 1000;
             attributes.deadline = period_us * 1000;
@@ -97,12 +94,7 @@ pub(crate) fn set_affinity(pid: i32, cpus: &[usize]) -> io::Result<()> {
     }
     // SAFETY: the kernel reads the mask, whose size is told, while the call lasts.
     let done = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setaffinity,
-            pid,
-            size_of_val(&mask[..]),
-            mask.as_ptr(),
-        )
+        libc::syscall(libc::SYS_sched_setaffinity, pid, size_of_val(&mask[..]), mask.as_ptr())
     };
     checked(done).map(drop)
 }
@@ -121,10 +113,7 @@ pub(crate) fn reap(pid: i32) -> bool {
 
 /// Time since the boot, ns.
 pub(crate) fn now_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes the time there while the call lasts. There is always this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -132,10 +121,8 @@ pub(crate) fn now_ns() -> u64 {
 
 /// Sleeps for `us` microseconds, and may be used in the child of a process with several threads.
 pub(crate) fn sleep_us(us: u64) {
-    let time = libc::timespec {
-        tv_sec: (us / 1_000_000) as _,
-        tv_nsec: (us % 1_000_000 * 1000) as _,
-    };
+    let time =
+        libc::timespec { tv_sec: (us / 1_000_000) as _, tv_nsec: (us % 1_000_000 * 1000) as _ };
     // SAFETY: the kernel reads the time while the call lasts.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }

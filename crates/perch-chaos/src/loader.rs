@@ -93,11 +93,7 @@ fn state() -> (String, String) {
 impl Loader {
     /// The loader of `perch run` with these arguments; without, nothing is ever loaded.
     pub(crate) fn new(arguments: Option<Vec<String>>) -> Loader {
-        Loader {
-            arguments,
-            running: None,
-            loads: 0,
-        }
+        Loader { arguments, running: None, loads: 0 }
     }
 
     /// The number of times that it was started.
@@ -153,9 +149,7 @@ impl Loader {
             status = perch.ended();
             Ok(status.is_some())
         })?;
-        running.until("the kernel has its own scheduler", |_| {
-            Ok(state().0 == "disabled")
-        })?;
+        running.until("the kernel has its own scheduler", |_| Ok(state().0 == "disabled"))?;
         match status {
             Some(status) if signal == libc::SIGINT && !status.success() => Err(running.end(status)),
             _ => Ok(()),

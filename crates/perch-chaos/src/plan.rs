@@ -81,12 +81,7 @@ const ARGUMENTS: [&[&str]; 8] = [
     &["--set", "groups=0"],
     &["--set", "cluster=upstream,cache=upstream,balance_ms=1"],
     &["--band", "comm=pipe,priority=50"],
-    &[
-        "--band",
-        "comm=sleeper,priority=50",
-        "--band",
-        "comm=pipe,priority=10,policy=rr",
-    ],
+    &["--band", "comm=sleeper,priority=50", "--band", "comm=pipe,priority=10,policy=rr"],
     &["--partial", "comm=sleeper", "--partial", "comm=hog"],
 ];
 
@@ -198,11 +193,7 @@ mod tests {
     fn only_wanted_storms_are_drawn_on_any_machine() {
         for seed in 0..100 {
             let plan = Plan::draw(seed, 1, 1, &[Storm::Forks, Storm::Memory]);
-            assert!(
-                plan.storms
-                    .iter()
-                    .all(|storm| [Storm::Forks, Storm::Memory].contains(storm))
-            );
+            assert!(plan.storms.iter().all(|storm| [Storm::Forks, Storm::Memory].contains(storm)));
             assert!(plan.sleepers > 0 && plan.pipes > 0);
         }
     }

@@ -112,16 +112,12 @@ fn carry_out(plan: &Plan, report: &mut Report) -> Result<(), String> {
 fn cpus() -> usize {
     let present = fs::read_to_string("/sys/devices/system/cpu/present").unwrap_or_default();
     let last = present.trim().rsplit(['-', ',']).next();
-    last.and_then(|last| last.parse::<usize>().ok())
-        .map_or(1, |last| last + 1)
+    last.and_then(|last| last.parse::<usize>().ok()).map_or(1, |last| last + 1)
 }
 
 /// A canary on each CPU, and one that may be anywhere.
 fn canaries(pulses: &Pulses, cpus: usize) -> std::io::Result<Vec<Task<'_>>> {
-    let work = Work::Sleeper {
-        sleep_us: 5000,
-        run_us: 50,
-    };
+    let work = Work::Sleeper { sleep_us: 5000, run_us: 50 };
     let mut canaries = Vec::new();
     for cpu in 0..cpus {
         let canary = pulses.fork(c"canary", work)?;
@@ -139,10 +135,8 @@ fn victims<'a>(pulses: &'a Pulses, plan: &Plan) -> std::io::Result<Vec<Task<'a>>
         victims.push(pulses.fork(c"hog", Work::Hog)?);
     }
     for index in 0..plan.sleepers as u64 {
-        let work = Work::Sleeper {
-            sleep_us: 500 + 700 * (index % 7),
-            run_us: 50 + 50 * (index % 7),
-        };
+        let work =
+            Work::Sleeper { sleep_us: 500 + 700 * (index % 7), run_us: 50 + 50 * (index % 7) };
         victims.push(pulses.fork(c"sleeper", work)?);
     }
     for _ in 0..plan.pipes {
@@ -164,14 +158,8 @@ fn pair(pulses: &Pulses) -> std::io::Result<[Task<'_>; 2]> {
     if !made {
         return Err(std::io::Error::last_os_error());
     }
-    let first = Work::Pipe {
-        from: there[0],
-        to: back[1],
-    };
-    let second = Work::Pipe {
-        from: back[0],
-        to: there[1],
-    };
+    let first = Work::Pipe { from: there[0], to: back[1] };
+    let second = Work::Pipe { from: back[0], to: there[1] };
     Ok([pulses.fork(NAME, first)?, pulses.fork(NAME, second)?])
 }
 
@@ -207,10 +195,9 @@ fn blow(plan: &Plan, field: &Field, canaries: &[Task], report: &mut Report) {
                     let seconds = CALM_NS / SECOND_NS;
                     // The threads cannot be joined, so the process ends with this.
                     report.faults.extend(field.faults());
-                    report.faults.push(format!(
-                        "not within {seconds} s: the end of {}",
-                        hang.join(", ")
-                    ));
+                    report
+                        .faults
+                        .push(format!("not within {seconds} s: the end of {}", hang.join(", ")));
                     abandon(report);
                 }
             }
@@ -231,10 +218,7 @@ fn look(field: &Field, canaries: &[Task]) {
         let ns = canary.pulse.longest_ns();
         if ns > LONGEST_NS {
             let seconds = LONGEST_NS / SECOND_NS;
-            field.fault(format!(
-                "{} waited for more than {seconds} s",
-                canary.title()
-            ));
+            field.fault(format!("{} waited for more than {seconds} s", canary.title()));
         }
     }
     if let Some(mut loader) = field.try_loader() {
@@ -271,9 +255,7 @@ fn all_run(field: &Field, canaries: &[Task]) {
     };
     if !calls::comes(LONGEST_NS, || waiting().is_empty()) {
         let (tasks, seconds) = (waiting().join(", "), LONGEST_NS / SECOND_NS);
-        field.fault(format!(
-            "after the storms, not within {seconds} s: a turn of {tasks}"
-        ));
+        field.fault(format!("after the storms, not within {seconds} s: a turn of {tasks}"));
     }
 }
 

@@ -124,11 +124,7 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn two_mut(&mut self, one: I, other: I) -> (&mut T, &mut T) {
         let (one, other) = (one.index(), other.index());
         let (low, high) = self.items.split_at_mut(one.max(other));
-        if one < other {
-            (&mut low[one], &mut high[0])
-        } else {
-            (&mut high[0], &mut low[other])
-        }
+        if one < other { (&mut low[one], &mut high[0]) } else { (&mut high[0], &mut low[other]) }
     }
 
     /// The item of this name, which the list makes, with those before it, if it has none yet.
@@ -147,19 +143,13 @@ impl<I: Id, T> IdVec<I, T> {
 
 impl<I, T> Default for IdVec<I, T> {
     fn default() -> IdVec<I, T> {
-        IdVec {
-            items: Vec::new(),
-            names: PhantomData,
-        }
+        IdVec { items: Vec::new(), names: PhantomData }
     }
 }
 
 impl<I, T> FromIterator<T> for IdVec<I, T> {
     fn from_iter<A: IntoIterator<Item = T>>(items: A) -> IdVec<I, T> {
-        IdVec {
-            items: items.into_iter().collect(),
-            names: PhantomData,
-        }
+        IdVec { items: items.into_iter().collect(), names: PhantomData }
     }
 }
 
@@ -195,11 +185,7 @@ mod tests {
     #[test]
     fn a_name_finds_its_item_and_the_list_grows_to_it() {
         let mut squares: IdVec<TaskId, usize> = (0..5).map(|n| n * n).collect();
-        assert!(
-            squares
-                .named()
-                .all(|(id, &square)| id.index().pow(2) == square)
-        );
+        assert!(squares.named().all(|(id, &square)| id.index().pow(2) == square));
         squares[TaskId(3)] += 1;
         assert_eq!(squares[TaskId(3)], 10);
         *squares.or_default(TaskId(7)) = 49;

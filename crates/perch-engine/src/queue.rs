@@ -68,8 +68,7 @@ pub struct EventQueue {
 /// The numbers of the bits that are set in a word, from the lowest.
 fn bits(word: u64) -> impl Iterator<Item = usize> {
     let rest = std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)));
-    rest.take_while(|&word| word != 0)
-        .map(|word| word.trailing_zeros() as usize)
+    rest.take_while(|&word| word != 0).map(|word| word.trailing_zeros() as usize)
 }
 
 impl EventQueue {
@@ -79,12 +78,7 @@ impl EventQueue {
             now_ns: 0,
             levels: 0,
             occupied: [0; LEVELS],
-            lists: Box::new(
-                [[List {
-                    first: END,
-                    last: END,
-                }; SLOTS]; LEVELS],
-            ),
+            lists: Box::new([[List { first: END, last: END }; SLOTS]; LEVELS]),
             nodes: Vec::with_capacity(capacity),
             free: END,
         }
@@ -261,12 +255,7 @@ mod tests {
     use rand_core::{RngCore, SeedableRng};
 
     fn event(at_ns: u64, key: u32) -> Event {
-        Event {
-            at_ns,
-            kind: 3,
-            key,
-            tag: key,
-        }
+        Event { at_ns, kind: 3, key, tag: key }
     }
 
     /// Random pushes and pops, held against a list sorted by time and arrival.
@@ -292,11 +281,7 @@ mod tests {
                     let expected = model.first_key_value().map(|(&first, ())| first);
                     let expected = expected.filter(|&(at_ns, _)| at_ns <= until_ns);
                     let popped = queue.pop_until(until_ns);
-                    assert_eq!(
-                        popped,
-                        expected.map(|(at, key)| event(at, key)),
-                        "seed {seed}"
-                    );
+                    assert_eq!(popped, expected.map(|(at, key)| event(at, key)), "seed {seed}");
                     if let Some(first) = expected {
                         now_ns = first.0;
                         model.remove(&first);
@@ -314,17 +299,14 @@ mod tests {
         for seed in 0..50 {
             let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
             let mut queue = EventQueue::with_capacity(0);
-            let mut expected: Vec<(u64, u32)> = (0..200)
-                .map(|_| (rng.next_u64() % 40, (rng.next_u64() % 1000) as u32))
-                .collect();
+            let mut expected: Vec<(u64, u32)> =
+                (0..200).map(|_| (rng.next_u64() % 40, (rng.next_u64() % 1000) as u32)).collect();
             for &(at_ns, key) in &expected {
                 queue.push(event(at_ns * 1000, key));
             }
             expected.sort_unstable();
             let popped: Vec<_> = std::iter::from_fn(|| {
-                queue
-                    .pop_until(u64::MAX)
-                    .map(|e| queue.exchange_for_least(e, |e| e.key))
+                queue.pop_until(u64::MAX).map(|e| queue.exchange_for_least(e, |e| e.key))
             })
             .map(|e| (e.at_ns / 1000, e.key))
             .collect();

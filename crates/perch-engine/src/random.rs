@@ -12,9 +12,7 @@ pub struct Random(Xoshiro256PlusPlus);
 impl Random {
     /// Begins stream number `stream` of `seed`.
     pub fn new(seed: u64, stream: u64) -> Random {
-        Random(Xoshiro256PlusPlus::seed_from_u64(
-            seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        ))
+        Random(Xoshiro256PlusPlus::seed_from_u64(seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// Draws a number from 0 to `n` - 1, each as likely as any other; `n` must not be 0.
@@ -96,11 +94,7 @@ mod tests {
             Dist::Const(1000),
             Dist::around(1000, 20),
             Dist::Exponential(1000),
-            Dist::Mixed {
-                near: 500,
-                far: 5500,
-                one_in: 10,
-            },
+            Dist::Mixed { near: 500, far: 5500, one_in: 10 },
         ];
         for dist in dists {
             let mut random = Random::new(7, 1);

@@ -22,19 +22,12 @@ pub fn list() {
         }
     }
     let entry = |name: &String| {
-        let (toml, csv) = (
-            included(&format!("{name}.toml")),
-            included(&format!("{name}.csv")),
-        );
+        let (toml, csv) = (included(&format!("{name}.toml")), included(&format!("{name}.csv")));
         format!("({name:?}, {toml}, {csv})")
     };
     write(
         "experiments.rs",
-        &[(
-            "EXPERIMENTS",
-            "(&str, &str, &str)",
-            names.iter().map(entry).collect(),
-        )],
+        &[("EXPERIMENTS", "(&str, &str, &str)", names.iter().map(entry).collect())],
     );
 
     let predicted = self::names("predicted/");
@@ -45,9 +38,7 @@ pub fn list() {
         format!("({})", files.join(", "))
     };
     // A file without figures is a machine of the predictions.
-    let machines = predicted
-        .iter()
-        .filter(|name| !exists(&format!("{name}.csv")));
+    let machines = predicted.iter().filter(|name| !exists(&format!("{name}.csv")));
     let machine = |name: &String| {
         let file = format!("{name}.toml");
         format!("(\"experiments/{file}\", {})", included(&file))

@@ -31,13 +31,7 @@ const SOURCES: [&str; 17] = [
 ];
 
 /// The crates of others that decide figures: their versions are part of the model's.
-const NUMBERS: [&str; 5] = [
-    "distrs",
-    "hdrhistogram",
-    "libm",
-    "rand_core",
-    "rand_xoshiro",
-];
+const NUMBERS: [&str; 5] = ["distrs", "hdrhistogram", "libm", "rand_core", "rand_xoshiro"];
 
 /// Sets the variable PERCH_MODEL of the crate.
 pub fn digest() {
@@ -64,9 +58,8 @@ pub fn digest() {
             hash.update(package.trim());
         }
     }
-    let digest: Vec<String> = (hash.finalize().iter().take(8))
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest: Vec<String> =
+        (hash.finalize().iter().take(8)).map(|byte| format!("{byte:02x}")).collect();
     println!("cargo::rustc-env=PERCH_MODEL={}", digest.concat());
 }
 
@@ -76,9 +69,8 @@ fn files(path: &Path) -> Vec<PathBuf> {
         return vec![path.to_path_buf()];
     }
     let read = fs::read_dir(path).unwrap_or_else(|error| unread(path, &error));
-    let mut entries: Vec<PathBuf> = read
-        .map(|entry| entry.unwrap_or_else(|error| unread(path, &error)).path())
-        .collect();
+    let mut entries: Vec<PathBuf> =
+        read.map(|entry| entry.unwrap_or_else(|error| unread(path, &error)).path()).collect();
     entries.sort();
     entries.iter().flat_map(|entry| files(entry)).collect()
 }

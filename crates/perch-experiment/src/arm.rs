@@ -55,16 +55,10 @@ impl Arm {
         }
         let modes = match words {
             OFF => Modes::default(),
-            words => words
-                .parse()
-                .map_err(|error: perch_policy::ParseError| error.to_string())?,
+            words => words.parse().map_err(|error: perch_policy::ParseError| error.to_string())?,
         };
         era.check(&modes).map_err(|error| error.to_string())?;
-        Ok(Arm {
-            name: name.to_string(),
-            modes,
-            scheduler: None,
-        })
+        Ok(Arm { name: name.to_string(), modes, scheduler: None })
     }
 
     /// Reads `NAME:MODES`, `[NAME=]live:SETTINGS` or `[NAME=]scx:FILE`, the syntax of `--arm`.
@@ -73,11 +67,9 @@ impl Arm {
     /// Returns a sentence that says what was expected.
     pub fn parse(text: &str, era: Era) -> Result<Arm, ExperimentError> {
         let refuse = |reason: String| ExperimentError::Argument(format!("--arm {text}: {reason}"));
-        let (name, words) = named(text)
-            .or_else(|| text.split_once(':'))
-            .ok_or_else(|| {
-                refuse("expected NAME:MECHANISM=MODE, for example near:cluster=perch".to_string())
-            })?;
+        let (name, words) = named(text).or_else(|| text.split_once(':')).ok_or_else(|| {
+            refuse("expected NAME:MECHANISM=MODE, for example near:cluster=perch".to_string())
+        })?;
         if name.is_empty() {
             let sign = if text.starts_with('=') { '=' } else { ':' };
             return Err(refuse(format!("the name before `{sign}` is empty")));

@@ -35,19 +35,12 @@ pub(crate) fn bootstrap(
     seed: u64,
     statistic: impl Fn(&[f64]) -> f64,
 ) -> Delta {
-    assert_eq!(
-        baseline.len(),
-        patched.len(),
-        "arms are compared seed by seed"
-    );
+    assert_eq!(baseline.len(), patched.len(), "arms are compared seed by seed");
     let change = |b: &[f64], p: &[f64]| 100.0 * (statistic(p) / statistic(b) - 1.0);
     let pct = change(baseline, patched);
     let n = baseline.len();
     if n < LEAST {
-        return Delta {
-            pct,
-            ci95_pct: None,
-        };
+        return Delta { pct, ci95_pct: None };
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (mut b, mut p) = (vec![0.0; n], vec![0.0; n]);
@@ -77,19 +70,15 @@ mod tests {
     /// Returns values that scatter evenly over 0 to 1.
     fn scattered(seed: u64, n: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        (0..n)
-            .map(|_| random.next_u32() as f64 / f64::from(u32::MAX))
-            .collect()
+        (0..n).map(|_| random.next_u32() as f64 / f64::from(u32::MAX)).collect()
     }
 
     #[test]
     fn of_the_mean_it_finds_students_interval() {
         let baseline: Vec<f64> = scattered(1, 100).iter().map(|x| 100.0 + x).collect();
         let patched: Vec<f64> = scattered(2, 100).iter().map(|x| 110.0 + 9.0 * x).collect();
-        let (found, students) = (
-            bootstrap(&baseline, &patched, 7, mean),
-            delta(&baseline, &patched),
-        );
+        let (found, students) =
+            (bootstrap(&baseline, &patched, 7, mean), delta(&baseline, &patched));
         assert!((found.pct - students.pct).abs() < 1e-9);
         let ratio = found.ci95_pct.unwrap() / students.ci95_pct.unwrap();
         assert!((0.9..1.1).contains(&ratio), "{ratio}");

@@ -191,21 +191,16 @@ impl CellReport {
         let std = |values: &[f64]| spread(values).filter(|_| statistic == Statistic::Mean);
         let changed = change(patched);
         let Delta { pct, ci95_pct } = changed;
-        let further = found
-            .arms
-            .iter()
-            .zip(&arms)
-            .skip(2)
-            .map(|((arm, _), values)| {
-                let Delta { pct, ci95_pct } = change(values);
-                ArmResult {
-                    arm: arm.to_string(),
-                    mean: statistic.of(values),
-                    delta_pct: pct,
-                    ci95_pct,
-                    std: std(values),
-                }
-            });
+        let further = found.arms.iter().zip(&arms).skip(2).map(|((arm, _), values)| {
+            let Delta { pct, ci95_pct } = change(values);
+            ArmResult {
+                arm: arm.to_string(),
+                mean: statistic.of(values),
+                delta_pct: pct,
+                ci95_pct,
+                std: std(values),
+            }
+        });
         let tolerance = Tolerance::of(published);
         let mut verdict = tolerance.judge(changed);
         let mut within = tolerance.has(pct);
@@ -251,10 +246,7 @@ impl CellReport {
             direction,
             within,
             sign_agrees: pct * published.delta_pct > 0.0,
-            fitted: cell
-                .calibration
-                .as_ref()
-                .map_or(Vec::new(), |fitted| fitted.columns.clone()),
+            fitted: cell.calibration.as_ref().map_or(Vec::new(), |fitted| fitted.columns.clone()),
             further: further.collect(),
         }
     }
@@ -279,8 +271,7 @@ impl CellReport {
 
     /// Returns true where the cell's baseline is close to the published one.
     pub fn baseline_is_close(&self) -> bool {
-        self.baseline_ratio
-            .is_some_and(|ratio| CLOSE.contains(&ratio))
+        self.baseline_ratio.is_some_and(|ratio| CLOSE.contains(&ratio))
     }
 }
 
@@ -307,10 +298,8 @@ mod tests {
                 repeats: Vec::new(),
             },
             judging: Judging::default(),
-            calibration: calibration.then(|| Calibration {
-                columns: vec![BASELINE.to_string()],
-                why: String::new(),
-            }),
+            calibration: calibration
+                .then(|| Calibration { columns: vec![BASELINE.to_string()], why: String::new() }),
         }
     }
 
@@ -321,15 +310,8 @@ mod tests {
             row: Some("n=1".to_string()),
             machine: Arc::new(perch_machine::resolve("juno").unwrap()),
             workload: String::new(),
-            scores: vec![Wanted {
-                name: None,
-                unit: "u".to_string(),
-            }],
-            effort: Effort {
-                repetitions: 2,
-                warmup_ns: 0,
-                measure_ns: 1_000_000,
-            },
+            scores: vec![Wanted { name: None, unit: "u".to_string() }],
+            effort: Effort { repetitions: 2, warmup_ns: 0, measure_ns: 1_000_000 },
         }
     }
 
@@ -339,15 +321,8 @@ mod tests {
             effort: load().effort,
             is_short: false,
             transients: Vec::new(),
-            scores: vec![Described {
-                name: "s".to_string(),
-                unit: "u",
-                higher_is_better: true,
-            }],
-            arms: vec![
-                ("baseline", vec![vec![baseline; 2]]),
-                ("patched", vec![vec![patched; 2]]),
-            ],
+            scores: vec![Described { name: "s".to_string(), unit: "u", higher_is_better: true }],
+            arms: vec![("baseline", vec![vec![baseline; 2]]), ("patched", vec![vec![patched; 2]])],
             draws: 1,
         };
         CellReport::new(cell, &found)
@@ -366,11 +341,7 @@ mod tests {
     #[test]
     fn what_rounds_to_the_published_figure_is_within_where_figures_were_rounded() {
         let mut cell = cell(-55.17, None, false);
-        cell.published = Published {
-            baseline: 29.0,
-            patched: Some(13.0),
-            ..cell.published
-        };
+        cell.published = Published { baseline: 29.0, patched: Some(13.0), ..cell.published };
         assert!(!scored(&cell, 29.0, 14.4).within);
         cell.judging.within_rounded = Some(1.0);
         for (patched, within) in [(14.4, true), (11.5, true), (14.6, false), (11.4, false)] {

@@ -184,10 +184,7 @@ pub fn compare_raw(
         .arms
         .iter()
         .zip(&spec.arms)
-        .map(|(found, arm)| ArmRates {
-            rates: &found.rates,
-            is_outside: arm.scheduler.is_some(),
-        });
+        .map(|(found, arm)| ArmRates { rates: &found.rates, is_outside: arm.scheduler.is_some() });
     let rates: Vec<ArmRates> = rates.collect();
     let names = spec.arms.iter().map(|arm| arm.name.as_str());
     let lines = names.zip(&found.arms);
@@ -206,10 +203,7 @@ pub fn compare_raw(
         arms: spec
             .arms
             .iter()
-            .map(|arm| ArmModes {
-                name: arm.name.clone(),
-                modes: arm.words(),
-            })
+            .map(|arm| ArmModes { name: arm.name.clone(), modes: arm.words() })
             .collect(),
         kernels: Vec::new(),
         scores,
@@ -222,17 +216,13 @@ pub fn compare_raw(
             |rates| &rates.decisions,
         ),
         chosen: chosen(!workload.groups.is_empty(), spec.machine.cpus.len(), &rates),
-        cache: said_by_policy(&rates, CacheStep::ALL[1..].iter().map(|s| s.name()), |r| {
-            &r.cache
-        }),
+        cache: said_by_policy(&rates, CacheStep::ALL[1..].iter().map(|s| s.name()), |r| &r.cache),
         wake_distance: counts(&rates, distances(), |rates| &rates.wake_distance),
         migrations: counts(&rates, distances(), |rates| &rates.migrations),
         balanced: counts(&rates, distances(), |rates| &rates.balanced),
         guests: guests(&rates),
         totals: totals(&rates),
-        contention: lines
-            .filter_map(|(arm, found)| found.lines.found(arm))
-            .collect(),
+        contention: lines.filter_map(|(arm, found)| found.lines.found(arm)).collect(),
     })
 }
 
@@ -282,12 +272,7 @@ fn scores(spec: &CompareSpec, found: &mut Found, draws: u64) -> Vec<ScoreRow> {
             arm.course = course;
             arm.transient_ms = part.map(|part| effort.moment_ms(part));
         }
-        ScoreRow {
-            name,
-            unit: unit.to_string(),
-            higher_is_better,
-            arms,
-        }
+        ScoreRow { name, unit: unit.to_string(), higher_is_better, arms }
     });
     rows.collect()
 }

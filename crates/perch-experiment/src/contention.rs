@@ -119,9 +119,7 @@ fn line(c2c: &C2c, line: &perch_sim::Line, hitm: u64) -> ContendedLine {
         store_hits: total.store_hits,
         load_cycles: c2c.mean_cycles(total),
         records: total.records(),
-        users: users
-            .map(|u| user(&u.row, u.symbol.name(), u.offset))
-            .collect(),
+        users: users.map(|u| user(&u.row, u.symbol.name(), u.offset)).collect(),
     }
 }
 

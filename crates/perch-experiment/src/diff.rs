@@ -107,20 +107,14 @@ impl Diff {
         for row in &new.scores {
             let is_same = |was: &&ScoreRow| was.name == row.name && was.unit == row.unit;
             match old.scores.iter().find(is_same) {
-                None => notes.push(format!(
-                    "only the new result has {} ({})",
-                    row.name, row.unit
-                )),
+                None => notes.push(format!("only the new result has {} ({})", row.name, row.unit)),
                 Some(was) => scores.push(score_diff((old, was), (new, row), &arms)),
             }
         }
         for was in &old.scores {
             let is_same = |row: &ScoreRow| was.name == row.name && was.unit == row.unit;
             if !new.scores.iter().any(is_same) {
-                notes.push(format!(
-                    "only the old result has {} ({})",
-                    was.name, was.unit
-                ));
+                notes.push(format!("only the old result has {} ({})", was.name, was.unit));
             }
         }
         Diff {
@@ -155,8 +149,7 @@ impl Diff {
 fn common_arms(old: &Comparison, new: &Comparison) -> Vec<(usize, usize)> {
     let index = |name: &str| old.arms.iter().position(|arm| arm.name == name);
     let arms = new.arms.iter().enumerate();
-    arms.filter_map(|(to, arm)| Some((index(&arm.name)?, to)))
-        .collect()
+    arms.filter_map(|(to, arm)| Some((index(&arm.name)?, to))).collect()
 }
 
 /// Compares the keys of the question.
@@ -182,9 +175,7 @@ impl Difference {
     ) -> Vec<Difference> {
         let both = old.into_iter().zip(new);
         let differing = both.filter(|(old, new)| old != new);
-        differing
-            .map(|((key, old), (_, new))| Difference { key, old, new })
-            .collect()
+        differing.map(|((key, old), (_, new))| Difference { key, old, new }).collect()
     }
 }
 
@@ -200,9 +191,7 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             None => "none".to_string(),
         });
         if from != to {
-            notes.push(format!(
-                "warm-up and measured time were {from}, and are {to}"
-            ));
+            notes.push(format!("warm-up and measured time were {from}, and are {to}"));
         }
     }
     for was in &old.kernels {
@@ -270,11 +259,7 @@ fn score_diff(
 }
 
 fn sample(arm: &ArmScore, of: &Comparison) -> Sample {
-    Sample {
-        mean: arm.mean,
-        ci95: arm.ci95,
-        n: of.repetitions as usize,
-    }
+    Sample { mean: arm.mean, ci95: arm.ci95, n: of.repetitions as usize }
 }
 
 /// Lists the rates that differ, kind by kind; those that either result does not count are left out.

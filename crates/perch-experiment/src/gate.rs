@@ -142,11 +142,7 @@ impl FromStr for Gate {
         };
         Ok(Gate {
             target: target.to_string(),
-            side: if text[at..].starts_with('<') {
-                Side::Below
-            } else {
-                Side::Above
-            },
+            side: if text[at..].starts_with('<') { Side::Below } else { Side::Above },
             pct,
         })
     }
@@ -358,29 +354,15 @@ mod tests {
     #[test]
     fn what_is_not_settled_decides_nothing() {
         let of = |settled| {
-            let change = Change {
-                arm: "a",
-                score: "p99",
-                pct: 90.0,
-                ci95_pct: Some(1.0),
-                settled,
-            };
+            let change = Change { arm: "a", score: "p99", pct: 90.0, ci95_pct: Some(1.0), settled };
             judge_gates(&[gate("p99>5%")], &[change]).unwrap()[0].outcome
         };
-        assert_eq!(
-            [true, false].map(of),
-            [GateOutcome::Failed, GateOutcome::Undecided]
-        );
+        assert_eq!([true, false].map(of), [GateOutcome::Failed, GateOutcome::Undecided]);
     }
 
     fn changes() -> Vec<Change<'static>> {
-        let change = |arm, score| Change {
-            arm,
-            score,
-            pct: 0.0,
-            ci95_pct: Some(0.5),
-            settled: true,
-        };
+        let change =
+            |arm, score| Change { arm, score, pct: 0.0, ci95_pct: Some(0.5), settled: true };
         vec![
             change("a", "wake-up latency"),
             change("b", "wake-up latency"),
@@ -403,16 +385,8 @@ mod tests {
             ("n=?: time>1%", 2),
         ] {
             let gates = [gate(text)];
-            assert_eq!(
-                check_gates(&gates, Some("0"), &["a", "b"], 2),
-                Ok(()),
-                "{text}"
-            );
-            assert_eq!(
-                judge_gates(&gates, &changes()).unwrap().len(),
-                expected,
-                "{text}"
-            );
+            assert_eq!(check_gates(&gates, Some("0"), &["a", "b"], 2), Ok(()), "{text}");
+            assert_eq!(judge_gates(&gates, &changes()).unwrap().len(), expected, "{text}");
         }
     }
 
@@ -428,10 +402,7 @@ mod tests {
         assert!(words("time<1%", &["a"], 1).contains("at least 2 repetitions"));
         let gates = [gate("speed<1%")];
         let words = judge_gates(&gates, &changes()).unwrap_err().to_string();
-        assert!(
-            words.ends_with("expected one of wake-up latency, n=1: time"),
-            "{words}"
-        );
+        assert!(words.ends_with("expected one of wake-up latency, n=1: time"), "{words}");
     }
 
     #[test]
@@ -441,10 +412,7 @@ mod tests {
             ":p99<1%", "p99=1%",
         ] {
             let words = bad.parse::<Gate>().unwrap_err().to_string();
-            assert!(
-                words.contains("expected [ARM:]SCORE<PERCENT%"),
-                "{bad}: {words}"
-            );
+            assert!(words.contains("expected [ARM:]SCORE<PERCENT%"), "{bad}: {words}");
         }
     }
 

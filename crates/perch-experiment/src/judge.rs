@@ -67,10 +67,8 @@ impl Tolerance {
     pub fn of(published: &Published) -> Tolerance {
         let deviations = published.sd_pct.map_or(0.0, |sd| 2.0 * sd);
         let own = TOLERANCE_PP.max(deviations);
-        let mut tolerance = Tolerance {
-            low_pct: published.delta_pct - own,
-            high_pct: published.delta_pct + own,
-        };
+        let mut tolerance =
+            Tolerance { low_pct: published.delta_pct - own, high_pct: published.delta_pct + own };
         for repeat in &published.repeats {
             tolerance.low_pct = tolerance.low_pct.min(repeat.delta_pct - TOLERANCE_PP);
             tolerance.high_pct = tolerance.high_pct.max(repeat.delta_pct + TOLERANCE_PP);
@@ -128,10 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn published(delta_pct: f64, sd_pct: Option<f64>, repeats: &[f64]) -> Published {
-        let repeat = |&delta_pct: &f64| Repeat {
-            posting: "v8".to_string(),
-            delta_pct,
-        };
+        let repeat = |&delta_pct: &f64| Repeat { posting: "v8".to_string(), delta_pct };
         Published {
             baseline: 100.0,
             patched: None,
@@ -142,10 +137,7 @@ mod tests {
     }
 
     fn change(pct: f64, half: f64) -> Delta {
-        Delta {
-            pct,
-            ci95_pct: Some(half),
-        }
+        Delta { pct, ci95_pct: Some(half) }
     }
 
     #[test]
@@ -175,16 +167,9 @@ mod tests {
             (f64::NAN, 1.0, Verdict::Undecided),
             (10.0, f64::NAN, Verdict::Undecided),
         ] {
-            assert_eq!(
-                tolerance.judge(change(pct, half)),
-                verdict,
-                "{pct} ± {half}"
-            );
+            assert_eq!(tolerance.judge(change(pct, half)), verdict, "{pct} ± {half}");
         }
-        let alone = Delta {
-            pct: 10.0,
-            ci95_pct: None,
-        };
+        let alone = Delta { pct: 10.0, ci95_pct: None };
         assert_eq!(tolerance.judge(alone), Verdict::Undecided);
     }
 

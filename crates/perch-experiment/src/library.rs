@@ -72,19 +72,12 @@ mod tests {
             let experiment = resolve(name).unwrap();
             assert_eq!(experiment.cells.len(), cells);
             let given = |cell: &&crate::Cell| cell.published.patched.is_some();
-            assert_eq!(
-                experiment.cells.iter().filter(given).count(),
-                cells - without_patched
-            );
+            assert_eq!(experiment.cells.iter().filter(given).count(), cells - without_patched);
             for cell in experiment.cells.iter().filter(given) {
                 let patched = cell.published.patched.unwrap();
                 let change = 100.0 * (patched / cell.published.baseline - 1.0);
                 let printed = cell.published.delta_pct;
-                assert!(
-                    (change - printed).abs() < rounding,
-                    "{}: {change}",
-                    cell.path()
-                );
+                assert!((change - printed).abs() < rounding, "{}: {change}", cell.path());
             }
         }
     }
@@ -102,12 +95,7 @@ mod tests {
             // cells.
             let own = cell.row == "mean" && cell.place != "pixel3-phantom";
             let expected = own.then(|| ["baseline".to_string()]);
-            assert_eq!(
-                fitted,
-                expected.as_ref().map(|c| c.as_slice()),
-                "{}",
-                cell.path()
-            );
+            assert_eq!(fitted, expected.as_ref().map(|c| c.as_slice()), "{}", cell.path());
         }
     }
 
@@ -229,10 +217,6 @@ mod tests {
                 further += 1;
             }
         }
-        assert_eq!(
-            (alone, further),
-            (3, 3),
-            "n=1 of node 0 and one further row a benchmark"
-        );
+        assert_eq!((alone, further), (3, 3), "n=1 of node 0 and one further row a benchmark");
     }
 }

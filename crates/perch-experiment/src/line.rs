@@ -73,9 +73,7 @@ impl LineFound {
         let met = |users: &[LineUser]| published.users.iter().filter(|u| has(users, u)).count();
         let seen = arms.first().map_or(&[][..], |arm| arm.lines.as_slice());
         let most = seen.iter().map(|line| met(&line.users)).max().unwrap_or(0);
-        let line = seen
-            .iter()
-            .find(|line| most > 0 && met(&line.users) == most);
+        let line = seen.iter().find(|line| most > 0 && met(&line.users) == most);
         let totals = [published.remote_hitm, published.local_hitm];
         let rankings = match line {
             Some(line) => {
@@ -98,10 +96,7 @@ impl LineFound {
     /// Returns the line's place in an arm's table, counted from 1; none where no CPU touched the
     /// line.
     pub fn rank(&self, arm: &Contention) -> Option<usize> {
-        let at = arm
-            .lines
-            .iter()
-            .position(|line| Some(&line.line) == self.line.as_ref());
+        let at = arm.lines.iter().position(|line| Some(&line.line) == self.line.as_ref());
         at.map(|at| at + 1)
     }
 }
@@ -134,11 +129,7 @@ fn rankings(
             by_function(published, hitm(published_totals)),
             &by_function(simulated, hitm(simulated_totals)),
         ),
-        ranking(
-            "records",
-            by_function(published, records),
-            &by_function(simulated, records),
-        ),
+        ranking("records", by_function(published, records), &by_function(simulated, records)),
     ]
 }
 
@@ -219,11 +210,7 @@ mod tests {
             user("writes", 4, 25.0, 400),
             user("looks", 40, 40.0, 200),
         ];
-        let arm = |arm: &str, lines| Contention {
-            arm: arm.to_string(),
-            kernel_pct: 20.0,
-            lines,
-        };
+        let arm = |arm: &str, lines| Contention { arm: arm.to_string(), kernel_pct: 20.0, lines };
         let baseline = arm("baseline", vec![other.clone(), line("this", own)]);
         let found = LineFound::new(&published, vec![baseline, arm("patched", vec![other])]);
         assert_eq!(found.line.as_deref(), Some("this"));

@@ -114,10 +114,7 @@ impl Load {
     /// load's seeds depend on.
     pub(crate) fn parts(&self) -> Vec<&str> {
         let row = self.row.as_deref();
-        [self.benchmark.as_str(), &self.place]
-            .into_iter()
-            .chain(row)
-            .collect()
+        [self.benchmark.as_str(), &self.place].into_iter().chain(row).collect()
     }
 
     /// Returns the parts joined by slashes, which is the load's name in errors.

@@ -47,12 +47,7 @@ struct List<T, E> {
 
 impl<T, E> List<T, E> {
     fn new(total: usize) -> List<T, E> {
-        List {
-            total,
-            next: 0,
-            due: 0,
-            early: BTreeMap::new(),
-        }
+        List { total, next: 0, due: 0, early: BTreeMap::new() }
     }
 
     /// Returns the number of tasks that were taken and whose results are not kept yet.
@@ -261,11 +256,7 @@ pub(crate) fn run<T: Send, E: Send>(
     task: impl Fn(usize) -> Result<T, E> + Sync,
     keep: impl FnMut(usize, T) -> Result<(), E> + Send,
 ) -> Result<(), E> {
-    let mut work = Once {
-        total,
-        keep,
-        of: PhantomData,
-    };
+    let mut work = Once { total, keep, of: PhantomData };
     run_lists(&mut work, jobs.min(total), progress, |&index| task(index))
 }
 
@@ -373,10 +364,7 @@ mod tests {
                 let expected = each.flat_map(|(round, n)| (0..*n).map(move |index| (round, index)));
                 assert_eq!(*kept, expected.collect::<Vec<_>>());
             }
-            assert_eq!(
-                seen.into_inner().unwrap().into_iter().max(),
-                Some((all, all))
-            );
+            assert_eq!(seen.into_inner().unwrap().into_iter().max(), Some((all, all)));
         }
     }
 
@@ -455,10 +443,7 @@ mod tests {
         };
         run(10_000, jobs, &|_, _| {}, task, |_, _| Ok(())).unwrap();
         let most = most.into_inner();
-        assert!(
-            most >= AHEAD * jobs && most <= AHEAD * jobs + jobs,
-            "{most}"
-        );
+        assert!(most >= AHEAD * jobs && most <= AHEAD * jobs + jobs, "{most}");
         assert_eq!(exist.into_inner(), 0);
     }
 

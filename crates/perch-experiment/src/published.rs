@@ -168,20 +168,13 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             "expected {}, then one column per other posting, if any: {REPEAT}v8",
             COLUMNS.join(",")
         );
-        return Err(problem(
-            Some(1),
-            "",
-            "the header is another one".to_string(),
-            &expected,
-        ));
+        return Err(problem(Some(1), "", "the header is another one".to_string(), &expected));
     };
     let mut lines: Vec<Line> = Vec::new();
     let mut rows = BTreeMap::new();
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
-        let number = record
-            .position()
-            .map_or(0, |position| position.line() as usize);
+        let number = record.position().map_or(0, |position| position.line() as usize);
         let field = |column: &str| {
             let at = COLUMNS.iter().position(|known| *known == column);
             at.and_then(|at| record.get(at)).unwrap_or_default()
@@ -201,12 +194,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
         let optional = |column: &str| number_of(column, field(column));
         let Some(baseline) = optional("baseline")?.filter(|value| *value > 0.0) else {
             let reason = format!("`{}` is not a baseline", field("baseline"));
-            return Err(problem(
-                Some(number),
-                "baseline",
-                reason,
-                "expected a number above 0",
-            ));
+            return Err(problem(Some(number), "baseline", reason, "expected a number above 0"));
         };
         let patched = optional("patched")?;
         let printed_pct = optional("printed_delta_pct")?;
@@ -255,11 +243,7 @@ mod tests {
 
     #[test]
     fn a_change_alone_is_enough() {
-        let lines = read(
-            &format!("{HEADER}s,b,w,u,r,1.00,,+9.02,6.47,4.68\n"),
-            "p.csv",
-        )
-        .unwrap();
+        let lines = read(&format!("{HEADER}s,b,w,u,r,1.00,,+9.02,6.47,4.68\n"), "p.csv").unwrap();
         let figures = lines[0].figures(Printed::Rise).unwrap();
         assert_eq!((figures.patched, figures.delta_pct), (None, 9.02));
         assert_eq!(figures.sd_pct, Some(6.47));
@@ -295,56 +279,31 @@ mod tests {
             let found = found.unwrap_or_default().into_iter();
             found.map(|r| (r.posting, r.delta_pct)).collect::<Vec<_>>()
         };
-        assert_eq!(
-            repeats(&lines[0], Printed::Rise),
-            [("v6".to_string(), 15.0)]
-        );
-        assert_eq!(
-            repeats(&lines[1], Printed::Rise),
-            [("v8".to_string(), -3.0)]
-        );
+        assert_eq!(repeats(&lines[0], Printed::Rise), [("v6".to_string(), 15.0)]);
+        assert_eq!(repeats(&lines[1], Printed::Rise), [("v8".to_string(), -3.0)]);
         let fallen = read(&text.replace("12,20", "8,20"), "p.csv").unwrap();
-        assert_eq!(
-            repeats(&fallen[1], Printed::Fall),
-            [("v8".to_string(), 3.0)]
-        );
+        assert_eq!(repeats(&fallen[1], Printed::Fall), [("v8".to_string(), 3.0)]);
         for wrong in ["repeat_v6", "repeat_", "posting"] {
             let text = text.replacen("repeat_v8", wrong, 1);
             let message = read(&text, "p.csv").unwrap_err().to_string();
             assert!(message.starts_with("p.csv:1"), "{message}");
         }
         let message = read(&text.replacen(",15,", ",x,", 1), "p.csv").unwrap_err();
-        assert!(
-            message.to_string().starts_with("p.csv:2: `repeat_v6`"),
-            "{message}"
-        );
+        assert!(message.to_string().starts_with("p.csv:2: `repeat_v6`"), "{message}");
     }
 
     #[test]
     fn what_is_not_a_figure_is_named_with_its_line() {
         for (body, words) in [
-            (
-                "s,b,w,u,r,~20,1,,,\n",
-                "p.csv:2: `baseline`: `~20` is not a number",
-            ),
+            ("s,b,w,u,r,~20,1,,,\n", "p.csv:2: `baseline`: `~20` is not a number"),
             ("s,b,w,u,r,0,1,,,\n", "`0` is not a baseline"),
             ("s,b,w,u,r,1,,,,\n", "neither `patched` nor"),
-            (
-                "s,b,w,u,r,1,1,,,\ns,b,w,u,r,1,1,,,\n",
-                "p.csv:3: `row`: r was given in line 2",
-            ),
+            ("s,b,w,u,r,1,1,,,\ns,b,w,u,r,1,1,,,\n", "p.csv:3: `row`: r was given in line 2"),
             ("s,b,w\n", "p.csv:2"),
         ] {
-            let message = read(&format!("{HEADER}{body}"), "p.csv")
-                .unwrap_err()
-                .to_string();
+            let message = read(&format!("{HEADER}{body}"), "p.csv").unwrap_err().to_string();
             assert!(message.contains(words), "{message}");
         }
-        assert!(
-            read("a,b\n", "p.csv")
-                .unwrap_err()
-                .to_string()
-                .contains("expected source,")
-        );
+        assert!(read("a,b\n", "p.csv").unwrap_err().to_string().contains("expected source,"));
     }
 }

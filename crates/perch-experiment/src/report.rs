@@ -45,10 +45,10 @@ impl Iterations {
     /// Returns none where each row is a workload of its own.
     pub(crate) fn of(found: &LoadResult) -> Option<Iterations> {
         let load = found.load;
-        let arms = found.arms.iter().map(|(arm, values)| ArmIterations {
-            arm: arm.to_string(),
-            values: values[0].clone(),
-        });
+        let arms = found
+            .arms
+            .iter()
+            .map(|(arm, values)| ArmIterations { arm: arm.to_string(), values: values[0].clone() });
         load.row.is_none().then(|| Iterations {
             benchmark: load.benchmark.clone(),
             place: load.place.clone(),

@@ -126,20 +126,14 @@ pub fn run_tables(
 ) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
     let tallies = Tallies::new(experiment);
-    let simulator = Kernel {
-        experiment,
-        topologies: &topologies,
-        tallies: &tallies,
-        budget: options.budget,
-    };
+    let simulator =
+        Kernel { experiment, topologies: &topologies, tallies: &tallies, budget: options.budget };
     let mut report = run_with(experiment, options, (progress, each, table), &simulator)?;
     report.loads = tallies.found();
     let machines = topologies.machines();
     let ran = |name: &str| report.loads.iter().any(|load| load.machine == name);
-    report.machines_toml = machines
-        .filter(|machine| ran(&machine.name))
-        .map(|machine| machine.to_toml())
-        .collect();
+    report.machines_toml =
+        machines.filter(|machine| ran(&machine.name)).map(|machine| machine.to_toml()).collect();
     Ok(report)
 }
 
@@ -162,9 +156,7 @@ fn run_with(
     let cells = chosen_cells(experiment, options)?;
     let mut chosen = chosen_loads(experiment, &cells, options)?;
     if options.settles() {
-        let warmed = chosen
-            .iter_mut()
-            .filter(|(_, effort)| !effort.counts_the_beginning());
+        let warmed = chosen.iter_mut().filter(|(_, effort)| !effort.counts_the_beginning());
         for (load, effort) in warmed {
             effort.warmup_ns = effort.warmup_ns.max(simulator.balancing_ns(load));
         }
@@ -175,14 +167,9 @@ fn run_with(
         None => vec![false; chosen.len()],
     };
     let mut gathered = Gathered::new(experiment, (&chosen, is_short), &arms, &cells, base);
-    gathered.effort = options
-        .repetitions
-        .is_none()
-        .then_some(options.thoroughness);
+    gathered.effort = options.repetitions.is_none().then_some(options.thoroughness);
     let mut queue = Queue::new(&mut gathered, options, simulator, table);
-    pool::run_lists(&mut queue, jobs, progress, |trial| {
-        simulator.simulate(trial)
-    })?;
+    pool::run_lists(&mut queue, jobs, progress, |trial| simulator.simulate(trial))?;
     for result in gathered.results() {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
@@ -196,9 +183,7 @@ fn chosen_cells<'a>(
 ) -> Result<Vec<&'a Cell>, ExperimentError> {
     let only = options.only.as_deref().unwrap_or("*");
     let matching = experiment.cells.iter();
-    let cells: Vec<&Cell> = matching
-        .filter(|cell| glob::matches(only, &cell.path()))
-        .collect();
+    let cells: Vec<&Cell> = matching.filter(|cell| glob::matches(only, &cell.path())).collect();
     if cells.is_empty() {
         let example = experiment.cells.first().map(Cell::path).unwrap_or_default();
         return Err(ExperimentError::Argument(format!(
@@ -221,18 +206,11 @@ fn affordable(
     let of_load = |&(load, effort): &(&Load, Effort)| {
         u64::from(options.most(load, effort)) * arms.len() as u64
     };
-    let kept = Demand {
-        simulations: chosen.iter().map(of_load).sum(),
-        ..Demand::default()
-    };
+    let kept = Demand { simulations: chosen.iter().map(of_load).sum(), ..Demand::default() };
     let most = chosen.iter().max_by_key(|(_, effort)| effort.repetitions);
     let asked = most.map_or(String::new(), |(load, effort)| {
         let Effort { repetitions, .. } = effort;
-        format!(
-            "{}: repetitions={repetitions} and arms={}",
-            load.path(),
-            arms.len()
-        )
+        format!("{}: repetitions={repetitions} and arms={}", load.path(), arms.len())
     });
     let refuse = |reason: String| ExperimentError::Argument(reason);
     (budget.check(&asked, kept)).map_err(|over| refuse(over.to_string()))?;
@@ -266,10 +244,7 @@ fn chosen_loads<'a>(
             )));
         }
         if !chosen.iter().any(|(other, _)| std::ptr::eq(*other, load)) {
-            let effort = Effort {
-                repetitions,
-                ..load.effort
-            };
+            let effort = Effort { repetitions, ..load.effort };
             chosen.push((load, effort));
         }
     }
@@ -284,11 +259,7 @@ fn chosen_arms<'a>(
 ) -> Result<Vec<&'a Arm>, ExperimentError> {
     for name in further {
         if name != "all" && !experiment.arms.iter().any(|arm| arm.name == *name) {
-            let known: Vec<&str> = experiment
-                .arms
-                .iter()
-                .map(|arm| arm.name.as_str())
-                .collect();
+            let known: Vec<&str> = experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
             return Err(ExperimentError::Argument(format!(
                 "{} has no arm `{name}`: expected all, or any of {}",
                 experiment.name,
@@ -297,18 +268,9 @@ fn chosen_arms<'a>(
         }
     }
     let chosen = |(index, arm): &(usize, &Arm)| {
-        *index < 2
-            || further
-                .iter()
-                .any(|name| name == "all" || *name == arm.name)
+        *index < 2 || further.iter().any(|name| name == "all" || *name == arm.name)
     };
-    Ok(experiment
-        .arms
-        .iter()
-        .enumerate()
-        .filter(chosen)
-        .map(|(_, arm)| arm)
-        .collect())
+    Ok(experiment.arms.iter().enumerate().filter(chosen).map(|(_, arm)| arm).collect())
 }
 
 #[cfg(test)]

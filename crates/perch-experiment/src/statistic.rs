@@ -177,15 +177,11 @@ mod tests {
 
     #[test]
     fn names_read_back_and_others_are_refused() {
-        for name in [
-            "mean", "std", "min", "50th", "75th", "99th", "99.9th", "max",
-        ] {
+        for name in ["mean", "std", "min", "50th", "75th", "99th", "99.9th", "max"] {
             let statistic: Statistic = name.parse().unwrap();
             assert_eq!(statistic.to_string(), name);
         }
-        for name in [
-            "", "th", "median", "0th", "100th", "-5th", "+5th", "1e1th", "nanth", "50%",
-        ] {
+        for name in ["", "th", "median", "0th", "100th", "-5th", "+5th", "1e1th", "nanth", "50%"] {
             assert!(name.parse::<Statistic>().is_err(), "{name}");
         }
     }

@@ -99,10 +99,7 @@ pub struct Delta {
 impl Delta {
     /// Returns that nothing has changed in any of `n` repetitions.
     pub(crate) fn none(n: usize) -> Delta {
-        Delta {
-            pct: 0.0,
-            ci95_pct: (n >= 2).then_some(0.0),
-        }
+        Delta { pct: 0.0, ci95_pct: (n >= 2).then_some(0.0) }
     }
 }
 
@@ -115,29 +112,15 @@ impl Delta {
 /// # Panics
 /// Panics when the lengths differ or are 0.
 pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
-    assert_eq!(
-        baseline.len(),
-        patched.len(),
-        "arms are compared seed by seed"
-    );
-    if [baseline, patched]
-        .concat()
-        .iter()
-        .all(|value| *value == 0.0)
-    {
+    assert_eq!(baseline.len(), patched.len(), "arms are compared seed by seed");
+    if [baseline, patched].concat().iter().all(|value| *value == 0.0) {
         return Delta::none(baseline.len());
     }
     let base = mean(baseline);
     let ratio = mean(patched) / base;
-    let left: Vec<f64> = baseline
-        .iter()
-        .zip(patched)
-        .map(|(b, p)| 100.0 * (p - ratio * b) / base)
-        .collect();
-    Delta {
-        pct: 100.0 * (ratio - 1.0),
-        ci95_pct: ci95(&left).filter(|half| half.is_finite()),
-    }
+    let left: Vec<f64> =
+        baseline.iter().zip(patched).map(|(b, p)| 100.0 * (p - ratio * b) / base).collect();
+    Delta { pct: 100.0 * (ratio - 1.0), ci95_pct: ci95(&left).filter(|half| half.is_finite()) }
 }
 
 /// A sample of which only its mean and the mean's interval are left.
@@ -178,10 +161,7 @@ pub(crate) fn welch(old: Sample, new: Sample) -> Delta {
         let freedom = both.powi(2) / each;
         Some(100.0 * t95_between(freedom) * both.sqrt() / old.mean.abs())
     };
-    Delta {
-        pct: 100.0 * (ratio - 1.0),
-        ci95_pct: half().filter(|half| half.is_finite()),
-    }
+    Delta { pct: 100.0 * (ratio - 1.0), ci95_pct: half().filter(|half| half.is_finite()) }
 }
 
 #[cfg(test)]
@@ -190,15 +170,9 @@ mod tests {
 
     #[test]
     fn welch_uses_both_spreads() {
-        let sample = |values: &[f64]| Sample {
-            mean: mean(values),
-            ci95: ci95(values),
-            n: values.len(),
-        };
-        let (a, b) = (
-            sample(&[98.0, 100.0, 102.0]),
-            sample(&[105.0, 110.0, 115.0]),
-        );
+        let sample =
+            |values: &[f64]| Sample { mean: mean(values), ci95: ci95(values), n: values.len() };
+        let (a, b) = (sample(&[98.0, 100.0, 102.0]), sample(&[105.0, 110.0, 115.0]));
         let found = welch(a, b);
         assert!((found.pct - 10.0).abs() < 1e-9);
         // Errors are 1.1 * 2 / sqrt 3 and 5 / sqrt 3, so freedom is 29.84^2 / (4.84^2 + 25^2) * 2.
@@ -253,10 +227,7 @@ mod tests {
         ];
         for (freedom, printed) in table {
             let t = t95(freedom);
-            assert!(
-                (t - printed).abs() < 6e-4,
-                "{freedom} degrees: {t}, printed {printed}"
-            );
+            assert!((t - printed).abs() < 6e-4, "{freedom} degrees: {t}, printed {printed}");
         }
     }
 

@@ -61,9 +61,7 @@ impl Summary {
             sign_scored: signs().count(),
             sign_agrees: signs().filter(|cell| cell.sign_agrees).count(),
             baseline_close: scored().filter(|cell| cell.baseline_is_close()).count(),
-            baseline_rows: scored()
-                .filter(|cell| cell.baseline_ratio.is_some())
-                .count(),
+            baseline_rows: scored().filter(|cell| cell.baseline_ratio.is_some()).count(),
         }
     }
 }

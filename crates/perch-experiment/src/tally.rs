@@ -161,9 +161,7 @@ impl Tally {
             .map(|cpu| self.per_second(self.chosen.get(cpu).copied().unwrap_or(0)));
         ArmCpus {
             arm: arm.to_string(),
-            busy_pct: (self.busy.iter())
-                .map(|busy| (pct(busy) * 100.0).round() / 100.0)
-                .collect(),
+            busy_pct: (self.busy.iter()).map(|busy| (pct(busy) * 100.0).round() / 100.0).collect(),
             chosen_per_second: chosen.collect(),
         }
     }
@@ -199,10 +197,7 @@ pub(crate) struct Tallies<'a> {
 impl<'a> Tallies<'a> {
     pub fn new(experiment: &'a Experiment) -> Tallies<'a> {
         let arms = || experiment.arms.iter().map(|_| Mutex::default()).collect();
-        Tallies {
-            experiment,
-            all: experiment.loads.iter().map(|_| arms()).collect(),
-        }
+        Tallies { experiment, all: experiment.loads.iter().map(|_| arms()).collect() }
     }
 
     /// Adds one simulation of a load and an arm of the experiment.
@@ -222,9 +217,7 @@ impl<'a> Tallies<'a> {
         let loads = self.experiment.loads.iter().zip(&self.all);
         for (_, arms) in loads.filter(|(other, _)| std::ptr::eq(*other, load)) {
             for tally in arms {
-                *tally
-                    .lock()
-                    .expect("no worker panics while it holds the lock") = None;
+                *tally.lock().expect("no worker panics while it holds the lock") = None;
             }
         }
     }
@@ -251,16 +244,10 @@ impl<'a> Tallies<'a> {
                     .collect(),
                 // An outside scheduler gives no reasons.
                 decisions: rows(&ran, reasons, |arm, tally| {
-                    arm.scheduler
-                        .is_none()
-                        .then_some(tally.by_reason.as_slice())
+                    arm.scheduler.is_none().then_some(tally.by_reason.as_slice())
                 }),
-                migrations: rows(&ran, distances(), |_, tally| {
-                    Some(tally.migrations.as_slice())
-                }),
-                cpus: by_arm()
-                    .map(|(arm, tally)| tally.cpus(arm, false))
-                    .collect(),
+                migrations: rows(&ran, distances(), |_, tally| Some(tally.migrations.as_slice())),
+                cpus: by_arm().map(|(arm, tally)| tally.cpus(arm, false)).collect(),
             })
         };
         let loads = self.experiment.loads.iter().zip(self.all);

@@ -132,11 +132,7 @@ mod tests {
                 |batch| 100.0 + (random.next_u64() % 2001) as f64 / 1000.0 - 1.0 + of(batch);
             (0..BATCHES as usize).map(value).collect()
         };
-        course(
-            &(0..repetitions)
-                .map(|_| values())
-                .collect::<Vec<Vec<f64>>>(),
-        )
+        course(&(0..repetitions).map(|_| values()).collect::<Vec<Vec<f64>>>())
     }
 
     #[test]
@@ -181,11 +177,7 @@ mod tests {
         let wander = [(5, 20.0), (9, -3.0), (12, 1.0)];
         assert_eq!(steps(&wander).transient(), None);
         assert!(steps(&wander[..1]).transient().is_some());
-        assert!(
-            steps(&[(5, 20.0), (6, 21.0), (5, 19.0)])
-                .transient()
-                .is_some()
-        );
+        assert!(steps(&[(5, 20.0), (6, 21.0), (5, 19.0)]).transient().is_some());
     }
 
     #[test]

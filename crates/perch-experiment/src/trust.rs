@@ -104,9 +104,7 @@ impl TrustOfMany {
         let is_of = |held: &Held, (machine, load): &(&Machine, &str)| {
             held.machine == **machine && held.load == *load
         };
-        let held = ALL
-            .iter()
-            .filter(|held| seen.iter().any(|of| is_of(held, of)));
+        let held = ALL.iter().filter(|held| seen.iter().any(|of| is_of(held, of)));
         let held: Vec<&Held> = held.collect();
         let has_record = |of: &&(&Machine, &str)| held.iter().any(|held| is_of(held, of));
         let mut default_costs: Vec<String> = Vec::new();
@@ -165,9 +163,7 @@ static NOT_CARRIED: LazyLock<Vec<(String, Vec<Machine>)>> = LazyLock::new(|| {
         let machines = experiment.loads.iter();
         machines.map(|load| Machine::clone(&load.machine)).collect()
     };
-    others
-        .map(|name| (name.to_string(), machines(name)))
-        .collect()
+    others.map(|name| (name.to_string(), machines(name))).collect()
 });
 
 /// Reads an experiment's cells that are scored and have a simulated change.
@@ -179,10 +175,7 @@ fn read((text, published, simulated): &(&str, &str, &str)) -> Result<Vec<Held>, 
     let figures = |_: &str| Ok(published.to_string());
     let experiment = Experiment::from_toml_on(text, "an experiment", &figures, &machine)?;
     let simulated = changes(simulated)?;
-    let scored = experiment
-        .cells
-        .iter()
-        .filter(|cell| cell.calibration.is_none());
+    let scored = experiment.cells.iter().filter(|cell| cell.calibration.is_none());
     let held = scored.filter_map(|cell| {
         let found = simulated.iter().find(|found| found.is_of(cell))?;
         let load = &experiment.loads[cell.load];
@@ -221,10 +214,7 @@ impl Simulated {
 fn changes(text: &str) -> Result<Vec<Simulated>, ExperimentError> {
     let wrong = |error: String| ExperimentError::Argument(format!("simulated changes: {error}"));
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let names = reader
-        .headers()
-        .map_err(|error| wrong(error.to_string()))?
-        .clone();
+    let names = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
     let lines = reader.records().map(|line| {
         let line = line.map_err(|error| wrong(error.to_string()))?;
         let field = |name: &str| {
@@ -240,9 +230,7 @@ fn changes(text: &str) -> Result<Vec<Simulated>, ExperimentError> {
                 pct: number("simulated_delta_pct").unwrap_or(f64::NAN),
                 ci95_pct: number("simulated_ci95_pct"),
             },
-            verdict: verdicts
-                .into_iter()
-                .find(|verdict| field("verdict") == Some(verdict.name())),
+            verdict: verdicts.into_iter().find(|verdict| field("verdict") == Some(verdict.name())),
         })
     });
     lines.collect()
@@ -259,13 +247,9 @@ impl Record {
         let verdicts = |is| cells.iter().filter(|held| held.verdict == is).count();
         let directions = || cells.iter().filter_map(|held| held.direction);
         let finite = cells.iter().filter(|held| held.simulated_pct.is_finite());
-        let pairs: Vec<(f64, f64)> = finite
-            .map(|held| (held.published_pct, held.simulated_pct))
-            .collect();
-        let none: Vec<(f64, f64)> = pairs
-            .iter()
-            .map(|&(published, _)| (published, 0.0))
-            .collect();
+        let pairs: Vec<(f64, f64)> =
+            finite.map(|held| (held.published_pct, held.simulated_pct)).collect();
+        let none: Vec<(f64, f64)> = pairs.iter().map(|&(published, _)| (published, 0.0)).collect();
         let error = |pairs: &[(f64, f64)]| Closeness::of(pairs).map(|found| found.rms_pp);
         Record {
             experiments,
@@ -319,10 +303,7 @@ mod tests {
         assert_eq!((found.held.cells + found.other_loads.cells, all), (62, 48));
         assert!(found.held.error_pp.is_some() && !found.default_costs);
         let new = of("jacobsville", "stress:n=3");
-        assert_eq!(
-            (new.held.clone(), new.other_loads.cells),
-            (Record::default(), 62)
-        );
+        assert_eq!((new.held.clone(), new.other_loads.cells), (Record::default(), 62));
     }
 
     #[test]
@@ -374,10 +355,7 @@ mod tests {
         };
         let (one, other) = (held(3.0, 3.0), held(-4.0, f64::NAN));
         let found = Record::of(&[&one, &other]);
-        assert_eq!(
-            (found.error_pp, found.no_change_error_pp),
-            (Some(0.0), Some(3.0))
-        );
+        assert_eq!((found.error_pp, found.no_change_error_pp), (Some(0.0), Some(3.0)));
         assert_eq!((found.cells, found.directions), (2, 0));
     }
 }

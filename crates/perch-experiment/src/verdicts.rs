@@ -32,12 +32,7 @@ pub enum Moved {
 impl CellVerdict<'_> {
     /// Returns the cell's name, `EXPERIMENT/BENCHMARK/WHERE/ROW`.
     pub fn name(&self) -> String {
-        let CellReport {
-            benchmark,
-            place,
-            row,
-            ..
-        } = self.kept;
+        let CellReport { benchmark, place, row, .. } = self.kept;
         format!("{}/{benchmark}/{place}/{row}", self.experiment)
     }
 
@@ -66,11 +61,7 @@ pub fn verdicts<'a>(kept: &'a [Report], new: &'a [Report]) -> Vec<CellVerdict<'a
                 .filter(|other| other.experiment == report.experiment)
                 .flat_map(|other| &other.cells)
                 .find(|other| key(other) == key(cell) && !other.calibration);
-            all.push(CellVerdict {
-                experiment: &report.experiment,
-                kept: cell,
-                new: found,
-            });
+            all.push(CellVerdict { experiment: &report.experiment, kept: cell, new: found });
         }
     }
     all

@@ -104,9 +104,7 @@ impl Fresh {
         let is_input = rustix::fs::fstat(io::stdin())
             .is_ok_and(|input| (input.st_dev, input.st_ino) == (old.dev(), old.ino()));
         if was_read(&old) || is_input {
-            return Err(io::Error::other(
-                "perch reads this file; write to another one",
-            ));
+            return Err(io::Error::other("perch reads this file; write to another one"));
         }
         // A symbolic link stays: the new file replaces the one that the link leads to.
         let place = fs::canonicalize(path)?;
@@ -136,9 +134,7 @@ impl Fresh {
 
     /// Begins a file in the folder of its `place`, like the `old` one there.
     fn beside(place: &Path, old: Option<&Metadata>) -> io::Result<Fresh> {
-        let name = place
-            .file_name()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let name = place.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
         let folder = match place.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -164,12 +160,7 @@ impl Fresh {
             };
         let fresh = Fresh {
             file: file.into(),
-            place: Some(Place {
-                folder,
-                name: name.to_os_string(),
-                unfinished,
-                _writing: writing,
-            }),
+            place: Some(Place { folder, name: name.to_os_string(), unfinished, _writing: writing }),
         };
         if let Some(old) = old {
             let own = |uid| std::os::unix::fs::fchown(&fresh.file, uid, Some(old.gid()));
@@ -224,9 +215,7 @@ impl Fresh {
 /// else's, and is not replaced.
 fn descriptor(path: &Path) -> io::Result<Option<File>> {
     let name = path.to_string_lossy();
-    let number = name
-        .strip_prefix("/dev/fd/")
-        .or_else(|| name.strip_prefix("/proc/self/fd/"));
+    let number = name.strip_prefix("/dev/fd/").or_else(|| name.strip_prefix("/proc/self/fd/"));
     let own = match (&*name, number) {
         ("/dev/stdout", _) | (_, Some("1")) => io::stdout().as_fd().try_clone_to_owned()?,
         ("/dev/stderr", _) | (_, Some("2")) => io::stderr().as_fd().try_clone_to_owned()?,
@@ -251,12 +240,7 @@ fn unnamed<T>(mut make: impl FnMut(&OsStr) -> Result<T, Errno>) -> io::Result<(T
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        if let Some(Place {
-            folder,
-            unfinished: Some(name),
-            ..
-        }) = &self.place
-        {
+        if let Some(Place { folder, unfinished: Some(name), .. }) = &self.place {
             let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
         }
     }
@@ -359,14 +343,8 @@ mod tests {
     fn a_pipe_that_nobody_reads_is_refused_and_a_device_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
-        rustix::fs::mknodat(
-            CWD,
-            &path,
-            rustix::fs::FileType::Fifo,
-            Mode::RUSR | Mode::WUSR,
-            0,
-        )
-        .unwrap();
+        rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .unwrap();
         let why = written(&path, "output").unwrap_err().to_string();
         assert_eq!(why, "nobody reads this pipe");
         written(Path::new("/dev/null"), "output").unwrap();

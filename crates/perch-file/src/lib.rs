@@ -61,19 +61,12 @@ impl Kind {
     pub const KERNEL_CONFIG: Kind = Kind::new("a kernel's configuration", 16 * MIB);
 
     const fn new(name: &'static str, most_bytes: u64) -> Kind {
-        Kind {
-            name,
-            most_bytes,
-            piped: true,
-        }
+        Kind { name, most_bytes, piped: true }
     }
 
     /// A kind that lies in a folder of its own kind, where a pipe would keep perch waiting.
     const fn lying(self) -> Kind {
-        Kind {
-            piped: false,
-            ..self
-        }
+        Kind { piped: false, ..self }
     }
 
     /// Returns the kind's name, as in "expected NAME".
@@ -142,10 +135,7 @@ pub fn open(path: &Path) -> Result<File, FileError> {
 }
 
 fn open_as(path: &Path, piped: bool) -> Result<File, FileError> {
-    let failed = |source| FileError::Io {
-        path: path.display().to_string(),
-        source,
-    };
+    let failed = |source| FileError::Io { path: path.display().to_string(), source };
     // Only to open a device may have an effect, so this looks before it opens, too.
     check(path, piped, &std::fs::metadata(path).map_err(failed)?)?;
     let mut options = File::options();
@@ -197,11 +187,7 @@ fn check(path: &Path, piped: bool, found: &Metadata) -> Result<(), FileError> {
         true => "a regular file or a pipe",
         false => "a regular file",
     };
-    Err(FileError::NoFile {
-        path,
-        found,
-        expected,
-    })
+    Err(FileError::NoFile { path, found, expected })
 }
 
 /// Reads a whole file.
@@ -209,11 +195,7 @@ fn check(path: &Path, piped: bool, found: &Metadata) -> Result<(), FileError> {
 /// # Errors
 /// Those of [`open`], and when the file is too large for its kind.
 pub fn bytes(path: &Path, kind: Kind) -> Result<Vec<u8>, FileError> {
-    bytes_of(
-        open_as(path, kind.piped)?,
-        &path.display().to_string(),
-        kind,
-    )
+    bytes_of(open_as(path, kind.piped)?, &path.display().to_string(), kind)
 }
 
 /// Reads a whole file of text.
@@ -221,11 +203,7 @@ pub fn bytes(path: &Path, kind: Kind) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// Those of [`bytes`], and when the file is not UTF-8.
 pub fn text(path: &Path, kind: Kind) -> Result<String, FileError> {
-    text_of(
-        open_as(path, kind.piped)?,
-        &path.display().to_string(),
-        kind,
-    )
+    text_of(open_as(path, kind.piped)?, &path.display().to_string(), kind)
 }
 
 /// Reads everything that `from` has, like [`bytes`]; errors call it `name`.
@@ -235,15 +213,9 @@ pub fn text(path: &Path, kind: Kind) -> Result<String, FileError> {
 pub fn bytes_of(from: impl Read, name: &str, kind: Kind) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = from.take(kind.most_bytes + 1).read_to_end(&mut bytes);
-    read.map_err(|source| FileError::Io {
-        path: name.to_string(),
-        source,
-    })?;
+    read.map_err(|source| FileError::Io { path: name.to_string(), source })?;
     match bytes.len() as u64 > kind.most_bytes {
-        true => Err(FileError::TooLarge {
-            path: name.to_string(),
-            kind,
-        }),
+        true => Err(FileError::TooLarge { path: name.to_string(), kind }),
         false => Ok(bytes),
     }
 }
@@ -274,9 +246,7 @@ mod tests {
     #[test]
     fn a_device_and_a_directory_are_no_files() {
         for (path, found) in [("/dev/zero", "a device"), ("/", "a directory")] {
-            let why = text(Path::new(path), Kind::RESULTS)
-                .unwrap_err()
-                .to_string();
+            let why = text(Path::new(path), Kind::RESULTS).unwrap_err().to_string();
             assert!(why.contains(path) && why.contains(found), "{why}");
         }
         let why = text(Path::new("/no/such"), Kind::MACHINE).unwrap_err();
@@ -292,10 +262,7 @@ mod tests {
         made.unwrap();
         for kind in [Kind::STORED, Kind::FIGURES, Kind::SCHEDULER, Kind::KERNEL] {
             let why = text(&path, kind).unwrap_err().to_string();
-            assert!(
-                why.ends_with("it is a pipe; expected a regular file"),
-                "{why}"
-            );
+            assert!(why.ends_with("it is a pipe; expected a regular file"), "{why}");
         }
     }
 
@@ -315,16 +282,10 @@ mod tests {
     fn a_byte_that_is_no_text_is_named_with_its_line() {
         let place = |bytes: &[u8]| {
             let why = text_of(bytes, "m.toml", Kind::MACHINE).unwrap_err();
-            why.to_string()
-                .split(" of the line")
-                .next()
-                .map(str::to_string)
+            why.to_string().split(" of the line").next().map(str::to_string)
         };
         assert_eq!(place(b"\xff"), Some("m.toml:1: byte 1".to_string()));
-        assert_eq!(
-            place(b"a\nb = \xe2\x82"),
-            Some("m.toml:2: byte 5".to_string())
-        );
+        assert_eq!(place(b"a\nb = \xe2\x82"), Some("m.toml:2: byte 5".to_string()));
     }
 
     #[test]

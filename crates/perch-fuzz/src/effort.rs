@@ -58,6 +58,5 @@ fn variable<T: FromStr>(name: &str, expected: &str) -> Option<T> {
 }
 
 fn parsed<T: FromStr>(name: &str, text: &str, expected: &str) -> T {
-    text.parse()
-        .unwrap_or_else(|_| panic!("{name}={text}: expected {expected}"))
+    text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected {expected}"))
 }

@@ -39,20 +39,8 @@ const NUMBERS: [&str; 28] = [
     "inf",
 ];
 /// The same for the bytes of a binary format.
-const EXTREMES: [u64; 12] = [
-    0,
-    1,
-    2,
-    0x7f,
-    0x80,
-    0xff,
-    0xffff,
-    0x7fff_ffff,
-    0xffff_ffff,
-    1 << 32,
-    u64::MAX / 2,
-    u64::MAX,
-];
+const EXTREMES: [u64; 12] =
+    [0, 1, 2, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 32, u64::MAX / 2, u64::MAX];
 /// The longest input that a change makes.
 const LONGEST: usize = 1 << 18;
 
@@ -72,12 +60,7 @@ pub enum Mutation {
     /// A number in text is another.
     Number { which: u32, number: u8 },
     /// A number in bytes is another: of 1, 2, 4 or 8 bytes, of either order.
-    Extreme {
-        at: u32,
-        number: u8,
-        wide: u8,
-        big: bool,
-    },
+    Extreme { at: u32, number: u8, wide: u8, big: bool },
     /// A word of the target's dictionary comes in, or stands for another.
     Word { at: u32, word: u32, instead: bool },
     /// A word is one from elsewhere, perhaps of another seed.
@@ -85,19 +68,9 @@ pub enum Mutation {
     /// Lines are missing.
     Drop { line: u32, lines: u8 },
     /// Lines are there again, elsewhere, perhaps those of another seed.
-    Again {
-        line: u32,
-        lines: u8,
-        to: u32,
-        seed: u32,
-    },
+    Again { line: u32, lines: u8, to: u32, seed: u32 },
     /// A range of another seed comes in.
-    Splice {
-        seed: u32,
-        from: u32,
-        bytes: u16,
-        at: u32,
-    },
+    Splice { seed: u32, from: u32, bytes: u16, at: u32 },
     /// The end is missing.
     Truncate { at: u32 },
     /// A range is there many times.
@@ -174,11 +147,7 @@ impl Mutation {
         match *self {
             Mutation::Flip { at, bit } => {
                 let at = place(at, input.len());
-                input
-                    .iter_mut()
-                    .skip(at)
-                    .take(1)
-                    .for_each(|b| *b ^= 1 << bit);
+                input.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << bit);
             }
             Mutation::Set { at, byte } => {
                 let at = place(at, input.len());
@@ -201,12 +170,7 @@ impl Mutation {
                     input.splice(found.clone(), number.bytes());
                 }
             }
-            Mutation::Extreme {
-                at,
-                number,
-                wide,
-                big,
-            } => {
+            Mutation::Extreme { at, number, wide, big } => {
                 let (number, wide) = (EXTREMES[usize::from(number)], 1 << wide);
                 let bytes = match big {
                     true => number.to_be_bytes()[8 - wide..].to_vec(),
@@ -248,23 +212,13 @@ impl Mutation {
             Mutation::Drop { line, lines } => {
                 input.drain(some_lines(line, lines, input));
             }
-            Mutation::Again {
-                line,
-                lines,
-                to,
-                seed,
-            } => {
+            Mutation::Again { line, lines, to, seed } => {
                 let from = other(seed);
                 let copy = &from[some_lines(line, lines, from)];
                 let to = some_lines(to, 1, input).start;
                 insert(input, to, copy);
             }
-            Mutation::Splice {
-                seed,
-                from,
-                bytes,
-                at,
-            } => {
+            Mutation::Splice { seed, from, bytes, at } => {
                 let other = other(seed);
                 let copy = &other[range(from, bytes.into(), other)];
                 insert(input, range(at, 0, input).start, copy);

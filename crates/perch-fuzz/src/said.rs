@@ -30,9 +30,7 @@ pub fn refused_at(said: &str, origin: &str, input: &[u8]) -> Result<(), String> 
     let digit = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     let has_line = |text: &str| {
         text.strip_prefix(':').is_some_and(digit)
-            || text
-                .split_once("line ")
-                .is_some_and(|(_, number)| digit(number))
+            || text.split_once("line ").is_some_and(|(_, number)| digit(number))
     };
     match has_line(behind) || behind.contains('`') || behind.contains('"') {
         true => Ok(()),

@@ -45,9 +45,7 @@ pub struct Target<'a> {
 
 impl std::fmt::Debug for Target<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -83,9 +81,8 @@ impl Trial<'_> {
         let written = (self.file.set_len(0)).and_then(|()| self.file.write_all_at(input, 0));
         written.unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
         let check = AssertUnwindSafe(|| (self.target.check)(input, &self.path));
-        let ((found, peak), ms) = self
-            .watchdog
-            .time(|| metered(self.target.name, || panic::catch_unwind(check)));
+        let ((found, peak), ms) =
+            self.watchdog.time(|| metered(self.target.name, || panic::catch_unwind(check)));
         match found {
             Err(_) => Err(format!("a panic: {}", PANIC.take())),
             Ok(Err(why)) => Err(why),
@@ -146,20 +143,11 @@ pub fn fuzz(target: &Target, folder: &Path) {
     let made = fs::create_dir_all(folder).and_then(|()| File::create(&path));
     let file = made.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let watchdog = Watchdog::new(target.name, &path);
-    let trial = Trial {
-        target,
-        path,
-        file,
-        watchdog,
-    };
+    let trial = Trial { target, path, file, watchdog };
     // Every seed is good as it stands, which the check need not know.
     for seed in &target.seeds {
         if let Err(why) = trial.input(seed) {
-            panic!(
-                "{}: a seed: {why}\n{}",
-                target.name,
-                String::from_utf8_lossy(seed)
-            );
+            panic!("{}: a seed: {why}\n{}", target.name, String::from_utf8_lossy(seed));
         }
     }
     let effort = Effort::of_environment(target.inputs);

@@ -30,9 +30,7 @@ pub fn numbers(input: &[u8]) -> Vec<Range<usize>> {
 
 /// Returns the places of the words: names, numbers and what is written as one.
 pub fn words(input: &[u8]) -> Vec<Range<usize>> {
-    runs(input, |byte| {
-        byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
-    })
+    runs(input, |byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 /// Returns the places of the lines, each with its end.

@@ -56,19 +56,9 @@ pub fn import_telling(
         | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
             perf::read(path, &mut weaver, tell)?
         }
-        [
-            0x17,
-            0x08,
-            0x44,
-            b't',
-            b'r',
-            b'a',
-            b'c',
-            b'i',
-            b'n',
-            b'g',
-            ..,
-        ] => tracecmd::read(path, &mut weaver, tell)?,
+        [0x17, 0x08, 0x44, b't', b'r', b'a', b'c', b'i', b'n', b'g', ..] => {
+            tracecmd::read(path, &mut weaver, tell)?
+        }
         text if is_a_trace(text) => {
             let file = perch_file::open(path)?;
             let bytes = file.metadata()?.len();

@@ -17,12 +17,7 @@ pub(crate) struct Told<'a, R> {
 
 impl<'a, R> Told<'a, R> {
     pub(crate) fn new(inner: R, total: u64, tell: Tell<'a>) -> Told<'a, R> {
-        Told {
-            inner,
-            at: 0,
-            total,
-            tell,
-        }
+        Told { inner, at: 0, total, tell }
     }
 }
 

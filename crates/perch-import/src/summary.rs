@@ -120,11 +120,8 @@ impl Summary {
         let mut about = vec![format!(
             "recorded by {}{}{}",
             self.tool,
-            self.kernel
-                .as_ref()
-                .map_or(String::new(), |release| format!(", Linux {release}")),
-            self.cpus
-                .map_or(String::new(), |cpus| format!(", {cpus} CPUs"))
+            self.kernel.as_ref().map_or(String::new(), |release| format!(", Linux {release}")),
+            self.cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"))
         )];
         about.push(format!(
             "{} tasks, {} wake-ups by tasks, {} by timers and devices, {} ns on CPUs",
@@ -150,22 +147,10 @@ impl Summary {
             self.gaps,
             "times a task was not where it was last seen: its time until then is missing",
         );
-        warn(
-            self.late,
-            "events came out of order and were taken as of the event before",
-        );
-        warn(
-            self.unseen,
-            "sleeps without a recorded wake-up: they last as long as recorded",
-        );
-        warn(
-            self.guessed,
-            "wake-ups of which the waker is a guess: record sched_waking, too",
-        );
-        warn(
-            self.deadline,
-            "tasks of the deadline class became SCHED_FIFO's highest",
-        );
+        warn(self.late, "events came out of order and were taken as of the event before");
+        warn(self.unseen, "sleeps without a recorded wake-up: they last as long as recorded");
+        warn(self.guessed, "wake-ups of which the waker is a guess: record sched_waking, too");
+        warn(self.deadline, "tasks of the deadline class became SCHED_FIFO's highest");
         warnings
     }
 }

@@ -57,9 +57,7 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
         let _ = child.kill();
     }
     let status = child.wait()?;
-    let said = errors
-        .and_then(|thread| thread.join().ok())
-        .unwrap_or_default();
+    let said = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
     let origin = read?;
     if !status.success() {
         return Err(ImportError::Reader(format!(
@@ -72,10 +70,7 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
 
 /// Reads the lines that trace-cmd prints.
 pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Origin, ImportError> {
-    let mut origin = Origin {
-        tool: "trace-cmd",
-        ..Origin::default()
-    };
+    let mut origin = Origin { tool: "trace-cmd", ..Origin::default() };
     let mut line = Vec::new();
     let mut number = 0u64;
     loop {
@@ -161,14 +156,7 @@ fn parts(text: &str) -> Option<(Event, &str, &str)> {
             flags if flags & SOFTIRQ != 0 => Context::Softirq,
             _ => Context::Task,
         };
-        let event = Event {
-            at_ns,
-            cpu,
-            pid,
-            process: None,
-            context,
-            kind: Kind::Migrate,
-        };
+        let event = Event { at_ns, cpu, pid, process: None, context, kind: Kind::Migrate };
         Some((event, name, fields.trim()))
     })
 }
@@ -198,14 +186,8 @@ fn readable(text: &str) -> Option<(Event, &str, &str)> {
         };
         let (time, after) = after.trim_start().split_once(':')?;
         let (name, fields) = after.trim_start().split_once(':')?;
-        let event = Event {
-            at_ns: nanoseconds(time)?,
-            cpu,
-            pid,
-            process,
-            context,
-            kind: Kind::Migrate,
-        };
+        let event =
+            Event { at_ns: nanoseconds(time)?, cpu, pid, process, context, kind: Kind::Migrate };
         Some((event, name, fields.trim()))
     })
 }
@@ -295,22 +277,12 @@ fn kind(name: &str, fields: &str) -> Option<Option<Kind>> {
             next_prio: pid(" next_prio=")?,
             next_name: text("next_comm=", " next_pid=")?,
         },
-        "sched_waking" => Kind::Waking {
-            pid: pid(" pid=")?,
-            name: text("comm=", " pid=")?,
-        },
-        "sched_wakeup" => Kind::Wakeup {
-            pid: pid(" pid=")?,
-            name: text("comm=", " pid=")?,
-        },
-        "sched_wakeup_new" => Kind::WakeupNew {
-            pid: pid(" pid=")?,
-            name: text("comm=", " pid=")?,
-        },
-        "sched_process_fork" => Kind::Fork {
-            child: pid(" child_pid=")?,
-            name: text("child_comm=", " child_pid=")?,
-        },
+        "sched_waking" => Kind::Waking { pid: pid(" pid=")?, name: text("comm=", " pid=")? },
+        "sched_wakeup" => Kind::Wakeup { pid: pid(" pid=")?, name: text("comm=", " pid=")? },
+        "sched_wakeup_new" => Kind::WakeupNew { pid: pid(" pid=")?, name: text("comm=", " pid=")? },
+        "sched_process_fork" => {
+            Kind::Fork { child: pid(" child_pid=")?, name: text("child_comm=", " child_pid=")? }
+        }
         "sched_process_exec" => Kind::Exec,
         "sched_migrate_task" => Kind::Migrate,
         _ => return Some(None),
@@ -328,14 +300,8 @@ mod tests {
         let (event, name, fields) = parts(line).expect("a line");
         assert_eq!((event.pid, event.cpu, event.at_ns), (7, 12, 25_295_181_732));
         assert_eq!((event.context, name), (Context::Softirq, "sched_switch"));
-        let Some(Some(Kind::Switch {
-            prev,
-            state,
-            next,
-            next_prio,
-            next_name,
-            ..
-        })) = kind(name, fields)
+        let Some(Some(Kind::Switch { prev, state, next, next_prio, next_name, .. })) =
+            kind(name, fields)
         else {
             panic!("no switch: {fields}");
         };
@@ -353,10 +319,7 @@ mod tests {
     /// Found by fuzzing: an optimised build went on with what was left of the sum.
     #[test]
     fn more_lost_events_than_a_count_holds_are_refused() {
-        let text = format!(
-            "CPU:0 [{} EVENTS DROPPED]\nCPU:1 [1 EVENTS DROPPED]\n",
-            u64::MAX
-        );
+        let text = format!("CPU:0 [{} EVENTS DROPPED]\nCPU:1 [1 EVENTS DROPPED]\n", u64::MAX);
         let mut weaver = Weaver::new(&crate::Options::default());
         let error = lines(&mut text.as_bytes(), &mut weaver).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");

@@ -49,10 +49,7 @@ impl Console {
     /// The last `count` lines that are not blank.
     pub fn tail(&self, count: usize) -> String {
         let text = self.text();
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(count)..].join("\n")
     }
 }
@@ -74,11 +71,7 @@ pub(crate) fn written(file: &File) -> String {
 pub(crate) fn scratch(name: &str) -> Result<File> {
     match rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC) {
         Ok(file) => Ok(File::from(file)),
-        Err(error) => Err(Error::File {
-            doing: "make",
-            path: name.into(),
-            source: error.into(),
-        }),
+        Err(error) => Err(Error::File { doing: "make", path: name.into(), source: error.into() }),
     }
 }
 

@@ -107,9 +107,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes);
         writer.entry("dev", 0o755, &Kind::Folder).unwrap();
-        writer
-            .entry("dev/console", 0o600, &Kind::Device(5, 1))
-            .unwrap();
+        writer.entry("dev/console", 0o600, &Kind::Device(5, 1)).unwrap();
         writer.entry("init", 0o755, &Kind::File(b"hello")).unwrap();
         let size = writer.finish().unwrap();
         assert_eq!(size, bytes.len() as u64);

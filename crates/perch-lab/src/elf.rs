@@ -33,12 +33,8 @@ pub(crate) struct Elf {
 /// Reads an ELF file; `None` when it is none that a guest can run.
 pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
     let header = FileHeader64::<LE>::parse(file).ok()?;
-    let mut elf = Elf {
-        arch: machine(header)?,
-        interpreter: None,
-        needed: Vec::new(),
-        run_path: Vec::new(),
-    };
+    let mut elf =
+        Elf { arch: machine(header)?, interpreter: None, needed: Vec::new(), run_path: Vec::new() };
     // Segments suffice, and `loaded_part` leaves no sections.
     let segments = header.program_headers(LE, file).ok()?;
     for segment in segments {
@@ -92,9 +88,7 @@ pub(crate) fn loaded_part(mut file: Vec<u8>) -> Vec<u8> {
         return file;
     };
     let headers = header.e_phoff.get(LE) + u64::from(header.e_phnum.get(LE)) * 56;
-    let ends = segments
-        .iter()
-        .map(|s| s.p_offset(LE).saturating_add(s.p_filesz(LE)));
+    let ends = segments.iter().map(|s| s.p_offset(LE).saturating_add(s.p_filesz(LE)));
     let end = ends.fold(headers, u64::max) as usize;
     if segments.is_empty() || end >= file.len() {
         return file;
@@ -132,18 +126,10 @@ pub(crate) fn libraries(program: &Path, folders: &[PathBuf]) -> Result<BTreeMap<
             let own = locate_interpreter(interpreter, folders).ok_or_else(|| missing(interpreter));
             found.insert(interpreter.clone(), own?);
         }
-        let origin = path
-            .parent()
-            .unwrap_or(Path::new("/"))
-            .to_string_lossy()
-            .into_owned();
+        let origin = path.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
         let own = elf.run_path.iter();
         let own = own.map(|folder| {
-            PathBuf::from(
-                folder
-                    .replace("${ORIGIN}", &origin)
-                    .replace("$ORIGIN", &origin),
-            )
+            PathBuf::from(folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
         });
         let places: Vec<PathBuf> = own.chain(folders.iter().cloned()).collect();
         for name in &elf.needed {
@@ -162,9 +148,7 @@ pub(crate) fn libraries(program: &Path, folders: &[PathBuf]) -> Result<BTreeMap<
 
 /// Returns whether `name` is the loader, which libc lists among its libraries.
 fn is_loader(name: &str, found: &BTreeMap<String, PathBuf>) -> bool {
-    found
-        .keys()
-        .any(|known| known.starts_with('/') && known.ends_with(&format!("/{name}")))
+    found.keys().any(|known| known.starts_with('/') && known.ends_with(&format!("/{name}")))
 }
 
 /// The loader's file in `folders`, where a package's own come before the host's, else at its path.
@@ -172,9 +156,7 @@ fn locate_interpreter(interpreter: &str, folders: &[PathBuf]) -> Option<PathBuf>
     let path = Path::new(interpreter);
     let name = path.file_name()?;
     let mut places = folders.iter().map(|folder| folder.join(name));
-    places
-        .find(|path| path.is_file())
-        .or_else(|| path.is_file().then(|| path.to_path_buf()))
+    places.find(|path| path.is_file()).or_else(|| path.is_file().then(|| path.to_path_buf()))
 }
 
 /// The machine that the file at `path` is for, by its first bytes; `None` when it is no ELF file
@@ -197,9 +179,8 @@ fn is_for(path: &Path, arch: Arch) -> bool {
 /// lists, then those of the common distributions.
 pub(crate) fn host_folders(arch: Arch) -> Vec<PathBuf> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path)
-        .filter(|folder| folder.is_absolute())
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
     configured(Path::new("/etc/ld.so.conf"), &mut folders, 0);
     let triplet = arch.multiarch();
     for base in ["/lib", "/usr/lib"] {
@@ -213,10 +194,7 @@ pub(crate) fn host_folders(arch: Arch) -> Vec<PathBuf> {
 /// inclusions.
 fn configured(file: &Path, folders: &mut Vec<PathBuf>, depth: u32) {
     let text = fs::read_to_string(file).unwrap_or_default();
-    for line in text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or_default().trim())
-    {
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {
         if let Some(pattern) = line.strip_prefix("include ") {
             let pattern = file.parent().unwrap_or(Path::new("/")).join(pattern.trim());
             let files = pattern.to_str().and_then(|text| glob::glob(text).ok());
@@ -239,16 +217,10 @@ mod tests {
         let elf = parse(&fs::read(&program).unwrap()).unwrap();
         assert_eq!(Some(elf.arch), Arch::host());
         assert!(elf.interpreter.is_some(), "tests are linked dynamically");
-        assert!(
-            elf.needed.iter().any(|name| name.starts_with("libc.so")),
-            "{elf:?}"
-        );
+        assert!(elf.needed.iter().any(|name| name.starts_with("libc.so")), "{elf:?}");
         let libraries = libraries(&program, &host_folders(elf.arch)).unwrap();
         for name in &elf.needed {
-            assert!(
-                is_loader(name, &libraries) || libraries[name].is_file(),
-                "{name}"
-            );
+            assert!(is_loader(name, &libraries) || libraries[name].is_file(), "{name}");
         }
         assert!(libraries.contains_key(&elf.interpreter.unwrap()));
     }
@@ -264,10 +236,7 @@ mod tests {
         fs::write(&path, &part).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, mode).unwrap();
-        let ran = std::process::Command::new(&path)
-            .arg("--list")
-            .output()
-            .unwrap();
+        let ran = std::process::Command::new(&path).arg("--list").output().unwrap();
         assert!(ran.status.success());
         assert!(parse(&part).is_some_and(|elf| !elf.needed.is_empty()));
     }
@@ -275,16 +244,10 @@ mod tests {
     #[test]
     fn a_library_that_is_nowhere_is_named_with_who_wants_it() {
         let program = std::env::current_exe().unwrap();
-        let interpreter = parse(&fs::read(&program).unwrap())
-            .unwrap()
-            .interpreter
-            .unwrap();
+        let interpreter = parse(&fs::read(&program).unwrap()).unwrap().interpreter.unwrap();
         let error = libraries(&program, &[]).unwrap_err().to_string();
         assert!(error.contains(program.to_str().unwrap()), "{error}");
-        assert!(
-            !error.contains(&interpreter),
-            "it is at its own path: {error}"
-        );
+        assert!(!error.contains(&interpreter), "it is at its own path: {error}");
     }
 
     #[test]
@@ -295,10 +258,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write(
-            "ld.so.conf",
-            "include parts/*.conf\n/last # the comment\ninclude /nowhere/*.conf\n",
-        );
+        write("ld.so.conf", "include parts/*.conf\n/last # the comment\ninclude /nowhere/*.conf\n");
         write("parts/b.conf", "/b\nrelative\n");
         write("parts/a.conf", "/a\n");
         write("parts/c.conf.old", "/never\n");

@@ -90,11 +90,7 @@ impl Error {
     /// Wraps the system's error about `path`, for `map_err`.
     pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_path_buf();
-        move |source| Error::File {
-            doing,
-            path,
-            source,
-        }
+        move |source| Error::File { doing, path, source }
     }
 
     /// Returns whether the request itself is at fault, and not its execution: exit code 2 instead

@@ -45,10 +45,7 @@ pub(crate) struct Node {
 impl Node {
     /// A node without properties and children.
     pub fn new(name: impl Into<String>) -> Node {
-        Node {
-            name: name.into(),
-            ..Node::default()
-        }
+        Node { name: name.into(), ..Node::default() }
     }
 
     /// The child called `name`.
@@ -120,11 +117,7 @@ pub(crate) fn read(blob: &[u8]) -> Result<Tree, Damage> {
     };
     let structure = part(header(2)?, header(9)?, "structure")?;
     let strings = part(header(3)?, header(8)?, "table of names")?;
-    let mut reader = Reader {
-        structure,
-        strings,
-        at: 0,
-    };
+    let mut reader = Reader { structure, strings, at: 0 };
     match reader.next()? {
         BEGIN_NODE => {}
         other => {
@@ -297,11 +290,7 @@ impl Writer {
 /// The blob of a tree with nothing in it.
 #[cfg(test)]
 pub(crate) fn empty() -> Vec<u8> {
-    let tree = Tree {
-        root: Node::default(),
-        reserved: Vec::new(),
-        boot_cpu: 0,
-    };
+    let tree = Tree { root: Node::default(), reserved: Vec::new(), boot_cpu: 0 };
     tree.write()
 }
 
@@ -312,17 +301,10 @@ mod tests {
 
     fn nodes() -> impl Strategy<Value = Node> {
         let properties = || {
-            let pair = (
-                "[a-z,#-]{1,12}",
-                proptest::collection::vec(any::<u8>(), 0..9),
-            );
+            let pair = ("[a-z,#-]{1,12}", proptest::collection::vec(any::<u8>(), 0..9));
             proptest::collection::vec(pair, 0..4)
         };
-        let node = |(name, properties, children)| Node {
-            name,
-            properties,
-            children,
-        };
+        let node = |(name, properties, children)| Node { name, properties, children };
         let leaf = ("[a-z@0-9]{0,9}", properties(), Just(Vec::new())).prop_map(node);
         leaf.prop_recursive(4, 24, 4, move |inner| {
             let children = proptest::collection::vec(inner, 0..4);
@@ -382,11 +364,7 @@ mod tests {
             above.children.push(deep);
             deep = above;
         }
-        let tree = Tree {
-            root: deep,
-            reserved: Vec::new(),
-            boot_cpu: 0,
-        };
+        let tree = Tree { root: deep, reserved: Vec::new(), boot_cpu: 0 };
         assert!(read(&tree.write()).unwrap_err().0.contains("deep"));
     }
 }

@@ -124,12 +124,7 @@ fn arm64(kernel: &[u8], unpacked: Option<Vec<u8>>) -> Result<Image, ImageError> 
 
 fn describe(arch: Arch, kernel: &[u8], unpacked: Option<Vec<u8>>) -> Result<Image, ImageError> {
     let release = release(kernel).ok_or(ImageError::NoRelease)?;
-    Ok(Image {
-        arch,
-        release,
-        unpacked,
-        sched_ext: sched_ext(kernel),
-    })
+    Ok(Image { arch, release, unpacked, sched_ext: sched_ext(kernel) })
 }
 
 /// The first word behind `Linux version `.
@@ -160,9 +155,7 @@ fn elf(file: &[u8]) -> Result<&FileHeader64<LittleEndian>, ImageError> {
 }
 
 fn has_pvh(header: &FileHeader64<LittleEndian>, file: &[u8]) -> bool {
-    let segments = header
-        .program_headers(LittleEndian, file)
-        .unwrap_or_default();
+    let segments = header.program_headers(LittleEndian, file).unwrap_or_default();
     segments.iter().any(|segment| {
         let Ok(Some(mut notes)) = segment.notes(LittleEndian, file) else {
             return false;
@@ -218,9 +211,7 @@ fn zstd(frame: &[u8]) -> Result<Vec<u8>, ImageError> {
     let damaged = |error: &dyn std::fmt::Display| ImageError::Payload(error.to_string());
     let mut decoder = ruzstd::decoding::StreamingDecoder::new(frame).map_err(|e| damaged(&e))?;
     let mut unpacked = Vec::new();
-    decoder
-        .read_to_end(&mut unpacked)
-        .map_err(|e| damaged(&e))?;
+    decoder.read_to_end(&mut unpacked).map_err(|e| damaged(&e))?;
     Ok(unpacked)
 }
 
@@ -252,14 +243,12 @@ fn host(command: &[&str], packed: &[u8]) -> Result<Vec<u8>, ImageError> {
 }
 
 fn at(file: &[u8], offset: usize, magic: &[u8]) -> bool {
-    file.get(offset..)
-        .is_some_and(|rest| rest.starts_with(magic))
+    file.get(offset..).is_some_and(|rest| rest.starts_with(magic))
 }
 
 fn slice(file: &[u8], offset: usize, size: usize) -> Result<&[u8], ImageError> {
     let end = offset.checked_add(size);
-    end.and_then(|end| file.get(offset..end))
-        .ok_or(ImageError::Short { offset, size })
+    end.and_then(|end| file.get(offset..end)).ok_or(ImageError::Short { offset, size })
 }
 
 fn word(file: &[u8], offset: usize) -> Result<u32, ImageError> {
@@ -272,10 +261,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     let (first, rest) = needle.split_first()?;
     let mut from = 0;
     loop {
-        from += haystack
-            .get(from..)?
-            .iter()
-            .position(|byte| byte == first)?;
+        from += haystack.get(from..)?.iter().position(|byte| byte == first)?;
         if haystack[from + 1..].starts_with(rest) {
             return Some(from);
         }
@@ -334,10 +320,7 @@ mod tests {
         kernel[0x38..0x3c].copy_from_slice(b"ARM\x64");
         kernel.extend(b"Linux version 7.2.1-arm64 (x)");
         let image = read(&kernel).unwrap();
-        assert_eq!(
-            (image.arch, image.release.as_str()),
-            (Arch::Aarch64, "7.2.1-arm64")
-        );
+        assert_eq!((image.arch, image.release.as_str()), (Arch::Aarch64, "7.2.1-arm64"));
     }
 
     #[test]

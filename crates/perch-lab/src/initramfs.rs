@@ -36,25 +36,14 @@ const ALIASES: [(&str, &str); 8] = [
 ];
 
 /// Folders that the guest's init mounts something on, or that programs write to.
-const FOLDERS: [&str; 9] = [
-    "dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "var",
-];
+const FOLDERS: [&str; 9] = ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "var"];
 
 /// The files of /etc that programs read before they use a network, here only the loopback.
 const ETC: [(&str, &str); 6] = [
-    (
-        "etc/hosts",
-        "127.0.0.1 localhost guest\n::1 localhost guest\n",
-    ),
-    (
-        "etc/protocols",
-        "ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\n",
-    ),
+    ("etc/hosts", "127.0.0.1 localhost guest\n::1 localhost guest\n"),
+    ("etc/protocols", "ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\n"),
     ("etc/services", "echo 7/tcp\necho 7/udp\ndomain 53/udp\n"),
-    (
-        "etc/passwd",
-        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
-    ),
+    ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
     ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
     (
         "etc/nsswitch.conf",
@@ -91,9 +80,7 @@ impl Contents {
     /// A file system with `init` as the program that the kernel starts, and with the files of every
     /// guest: /dev/console, empty folders to mount on and the files of /etc that programs read.
     pub fn new(init: impl Into<Vec<u8>>) -> Contents {
-        let mut contents = Contents {
-            entries: BTreeMap::new(),
-        };
+        let mut contents = Contents { entries: BTreeMap::new() };
         for folder in FOLDERS.iter().chain(&[PROGRAMS, LIBRARIES]) {
             contents.folder(folder);
         }
@@ -114,9 +101,7 @@ impl Contents {
         let path = settled(guest);
         for (at, _) in path.match_indices('/') {
             let above = &path[..at];
-            self.entries
-                .entry(above.to_string())
-                .or_insert(Entry::Folder);
+            self.entries.entry(above.to_string()).or_insert(Entry::Folder);
         }
         self.entries.entry(path).or_insert(Entry::Folder);
         self
@@ -134,10 +119,7 @@ impl Contents {
 
     /// Adds a file of the host with its permissions, read when the archive is built.
     pub fn file(&mut self, host: &Path, guest: &str) -> &mut Contents {
-        self.put(
-            &settled(guest),
-            Entry::Host(host.to_path_buf(), Shape::Data),
-        )
+        self.put(&settled(guest), Entry::Host(host.to_path_buf(), Shape::Data))
     }
 
     /// Adds a program of the host, with its loader and libraries.
@@ -275,14 +257,8 @@ mod tests {
 
     #[test]
     fn every_name_of_a_folder_leads_to_the_same_one() {
-        assert_eq!(
-            settled("/lib64/ld-linux-x86-64.so.2"),
-            "usr/lib/ld-linux-x86-64.so.2"
-        );
-        assert_eq!(
-            settled("/lib/x86_64-linux-gnu/libc.so.6"),
-            "usr/lib/libc.so.6"
-        );
+        assert_eq!(settled("/lib64/ld-linux-x86-64.so.2"), "usr/lib/ld-linux-x86-64.so.2");
+        assert_eq!(settled("/lib/x86_64-linux-gnu/libc.so.6"), "usr/lib/libc.so.6");
         assert_eq!(settled("/usr/sbin/x"), "usr/bin/x");
         assert_eq!(settled("bin//sh"), "usr/bin/sh");
         assert_eq!(settled("/library/x"), "library/x");
@@ -291,9 +267,7 @@ mod tests {
     #[test]
     fn folders_come_before_what_is_in_them() {
         let mut contents = Contents::new("#!/bin/sh\n");
-        contents
-            .bytes("/a/b/c", 0o644, "x")
-            .bytes("/opt/x", 0o755, "y");
+        contents.bytes("/a/b/c", 0o644, "x").bytes("/opt/x", 0o755, "y");
         let keys = keys(&contents);
         let at = |path: &str| keys.iter().position(|key| *key == path).unwrap();
         assert!(at("a") < at("a/b") && at("a/b") < at("a/b/c"));
@@ -309,14 +283,8 @@ mod tests {
         contents.perch().unwrap();
         let keys = keys(&contents);
         assert!(keys.contains(&"usr/bin/perch"));
-        assert!(
-            keys.iter().any(|key| key.starts_with("usr/lib/libc.so")),
-            "{keys:?}"
-        );
-        assert!(
-            keys.iter().any(|key| key.starts_with("usr/lib/ld-linux")),
-            "{keys:?}"
-        );
+        assert!(keys.iter().any(|key| key.starts_with("usr/lib/libc.so")), "{keys:?}");
+        assert!(keys.iter().any(|key| key.starts_with("usr/lib/ld-linux")), "{keys:?}");
     }
 
     #[test]
@@ -355,10 +323,7 @@ mod tests {
             if !first {
                 contents.tool(&tool("taskset"));
             }
-            assert!(matches!(
-                contents.entries["usr/bin/taskset"],
-                Entry::Host(..)
-            ));
+            assert!(matches!(contents.entries["usr/bin/taskset"], Entry::Host(..)));
             assert!(matches!(contents.entries["usr/bin/sh"], Entry::Link(_)));
         }
     }

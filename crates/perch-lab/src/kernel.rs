@@ -71,12 +71,9 @@ fn booted(store: &Store, wanted: &Wanted, arch: Arch) -> Result<Option<Kernel>> 
         return Ok(None);
     }
     let entries = fs::read_dir("/boot").into_iter().flatten();
-    let names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    let releases = names
-        .iter()
-        .filter_map(|name| name.strip_prefix("vmlinuz-"));
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let releases = names.iter().filter_map(|name| name.strip_prefix("vmlinuz-"));
     // A distribution's kernel has most drivers as modules, which a guest cannot load.
     let fit = |release: &&str| {
         let config = fs::read_to_string(format!("/boot/config-{release}")).unwrap_or_default();
@@ -211,10 +208,7 @@ mod tests {
             error.to_string()
         };
         let message = refused(path.to_str().unwrap());
-        assert!(
-            message.contains("for aarch64 and the guest is x86_64"),
-            "{message}"
-        );
+        assert!(message.contains("for aarch64 and the guest is x86_64"), "{message}");
         fs::write(&path, "text").unwrap();
         assert!(refused(path.to_str().unwrap()).contains("Image: it is no kernel"));
         assert!(refused("./no-such-kernel").contains("no-such-kernel"));

@@ -72,19 +72,12 @@ fn spawn(command: &Command, source: std::io::Error) -> Error {
 
 fn failed(command: &Command, doing: &str, said: &[u8], status: ExitStatus) -> Error {
     let text = String::from_utf8_lossy(said);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES_SAID)..];
     Error::Program {
         program: name(command),
         doing: doing.to_string(),
-        said: if last.is_empty() {
-            status.to_string()
-        } else {
-            last.join("; ")
-        },
+        said: if last.is_empty() { status.to_string() } else { last.join("; ") },
     }
 }
 
@@ -98,9 +91,7 @@ mod tests {
         shell.args(["-c", "echo data; echo why >&2; exit 3"]);
         let message = output(&mut shell, "trying").unwrap_err().to_string();
         assert_eq!(message, "sh failed while trying: why");
-        let message = watched(&mut shell, "trying", || ())
-            .unwrap_err()
-            .to_string();
+        let message = watched(&mut shell, "trying", || ()).unwrap_err().to_string();
         assert_eq!(message, "sh failed while trying: why");
         let mut silent = Command::new("false");
         let message = output(&mut silent, "trying").unwrap_err().to_string();

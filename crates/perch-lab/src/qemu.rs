@@ -125,19 +125,11 @@ impl Qemu {
     /// The QEMU at `program`, below `tree` when perch unpacked it. perch runs it once, to see
     /// whether it does run and to read its version.
     fn new(program: PathBuf, tree: Option<(&Path, Arch)>) -> Result<Qemu> {
-        let mut qemu = Qemu {
-            program,
-            data: Vec::new(),
-            library_path: None,
-            version: (0, 0, 0),
-        };
+        let mut qemu = Qemu { program, data: Vec::new(), library_path: None, version: (0, 0, 0) };
         if let Some((tree, host)) = tree {
             let folders = ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"];
             let folders = folders.map(|folder| tree.join(folder));
-            qemu.data = folders
-                .into_iter()
-                .filter(|folder| folder.is_dir())
-                .collect();
+            qemu.data = folders.into_iter().filter(|folder| folder.is_dir()).collect();
             qemu.library_path = Some(tree::libraries(tree, host));
         }
         let mut command = qemu.command();
@@ -160,16 +152,11 @@ impl Qemu {
 /// The newest QEMU of the store that meets the need and still runs.
 fn kept(store: &Store, need: Need) -> Option<Qemu> {
     let prefix = format!("{}_", need.package());
-    let names = store
-        .names(SHELF)
-        .into_iter()
-        .filter(|name| name.starts_with(&prefix));
+    let names = store.names(SHELF).into_iter().filter(|name| name.starts_with(&prefix));
     let folders = names.map(|name| store.root().join(SHELF).join(name));
     // An upgrade of the host may remove a library that a QEMU needs; such a QEMU is fetched anew.
     let qemus = folders.filter_map(|folder| Qemu::load(&folder, need).ok());
-    qemus
-        .filter(|qemu| qemu.version >= need.version())
-        .max_by_key(|qemu| qemu.version)
+    qemus.filter(|qemu| qemu.version >= need.version()).max_by_key(|qemu| qemu.version)
 }
 
 fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
@@ -272,12 +259,7 @@ mod tests {
     fn only_x86_clusters_need_the_newest() {
         let need = |arch, l2_clusters| {
             let plugin = false;
-            Need {
-                arch,
-                l2_clusters,
-                plugin,
-            }
-            .version()
+            Need { arch, l2_clusters, plugin }.version()
         };
         assert_eq!(need(Arch::X86_64, true), WITH_L2_CLUSTERS);
         assert_eq!(need(Arch::X86_64, false), OLDEST);

@@ -55,18 +55,12 @@ impl Store {
         // apt and QEMU get paths below it whatever folder they run in, so the path must be
         // absolute.
         let root = fs::canonicalize(&root).map_err(Error::file("find", &root))?;
-        Ok(Store {
-            root,
-            progress: Box::new(Silent),
-        })
+        Ok(Store { root, progress: Box::new(Silent) })
     }
 
     /// The same store, which tells `progress` of its work.
     pub fn with_progress(self, progress: impl Progress + 'static) -> Store {
-        Store {
-            progress: Box::new(progress),
-            ..self
-        }
+        Store { progress: Box::new(progress), ..self }
     }
 
     /// The folder itself.
@@ -121,10 +115,7 @@ impl Store {
                 }
             }
         }
-        Ok(Locked {
-            store: self,
-            _file: file,
-        })
+        Ok(Locked { store: self, _file: file })
     }
 }
 
@@ -150,9 +141,7 @@ impl Locked<'_> {
         let partial = PathBuf::from(partial);
         // Earlier attempts, of this or an older version of perch, may have left folders; the lock
         // tells that no process still fills one.
-        for left in fs::read_dir(partial.parent().unwrap_or(&self.store.root))
-            .into_iter()
-            .flatten()
+        for left in fs::read_dir(partial.parent().unwrap_or(&self.store.root)).into_iter().flatten()
         {
             let left = left.map_err(Error::file("read", &self.store.root))?.path();
             if left.to_string_lossy().ends_with(PARTIAL) {
@@ -179,12 +168,7 @@ impl Locked<'_> {
         if free >= needed {
             return Ok(());
         }
-        Err(Error::Space {
-            what: what.to_string(),
-            folder: root.clone(),
-            needed,
-            free,
-        })
+        Err(Error::Space { what: what.to_string(), folder: root.clone(), needed, free })
     }
 }
 
@@ -247,10 +231,7 @@ mod tests {
         let store = Store::at(folder.path()).unwrap();
         let lock = store.lock().unwrap();
         lock.check_space("a kernel", 1).unwrap();
-        let message = lock
-            .check_space("a kernel", u64::MAX)
-            .unwrap_err()
-            .to_string();
+        let message = lock.check_space("a kernel", u64::MAX).unwrap_err().to_string();
         assert!(message.starts_with("a kernel needs "), "{message}");
         assert!(message.contains("PERCH_CACHE"), "{message}");
     }

@@ -29,12 +29,7 @@ const fn known(
     path: &'static str,
     data: Option<&'static str>,
 ) -> Known {
-    Known {
-        name,
-        package,
-        path,
-        data,
-    }
+    Known { name, package, path, data }
 }
 
 /// The file of operations that tbench and dbench replay.
@@ -161,9 +156,7 @@ fn applets(busybox: &[u8]) -> Vec<String> {
     let table = found.map_or(&[][..], |at| &busybox[at + 1..]);
     let names = table.split(|byte| *byte == 0);
     let names = names.take_while(|name| !name.is_empty());
-    names
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect()
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 impl Known {
@@ -289,33 +282,21 @@ fn fetch(store: &Store, known: &Known, arch: Arch, name: &str) -> Result<PathBuf
 /// The program at `path` with its libraries from `folders`.
 fn assemble(path: &Path, arch: Arch, folders: &[PathBuf]) -> Result<Tool> {
     let bytes = fs::read(path).map_err(Error::file("read the program", path))?;
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let mut tool = Tool {
-        name,
-        program: path.to_path_buf(),
-        libraries: BTreeMap::new(),
-        files: Vec::new(),
-    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut tool =
+        Tool { name, program: path.to_path_buf(), libraries: BTreeMap::new(), files: Vec::new() };
     match elf::parse(&bytes) {
         Some(elf) if elf.arch == arch => {
             tool.libraries = elf::libraries(path, folders)?;
             tool.libraries.extend(loaded_later(&elf, folders));
             Ok(tool)
         }
-        Some(elf) => Err(unfit(
-            path,
-            &format!("it is for {} and the guest is {arch}", elf.arch),
-        )),
+        Some(elf) => Err(unfit(path, &format!("it is for {} and the guest is {arch}", elf.arch))),
         None => match interpreter(&bytes).as_deref() {
             Some("sh" | "ash") => Ok(tool),
-            Some(other) => Err(unfit(
-                path,
-                &format!("it is a script for {other}, which guests lack"),
-            )),
+            Some(other) => {
+                Err(unfit(path, &format!("it is a script for {other}, which guests lack")))
+            }
             None => Err(unfit(path, "it is neither a program nor a script for sh")),
         },
     }
@@ -331,18 +312,11 @@ fn loaded_later(elf: &Elf, folders: &[PathBuf]) -> Option<(String, PathBuf)> {
 
 /// The interpreter that a script's first line names.
 fn interpreter(bytes: &[u8]) -> Option<String> {
-    let line = bytes
-        .strip_prefix(b"#!")?
-        .split(|byte| *byte == b'\n')
-        .next()?;
+    let line = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
-    let mut words = line
-        .split_whitespace()
-        .map(|word| word.rsplit('/').next().unwrap_or(word));
+    let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
     match words.next()? {
-        "env" => words
-            .find(|word| !word.starts_with('-'))
-            .map(str::to_string),
+        "env" => words.find(|word| !word.starts_with('-')).map(str::to_string),
         program => Some(program.to_string()),
     }
 }
@@ -363,10 +337,7 @@ mod tests {
         let Some(arch) = Arch::host() else { return };
         let tool = Tool::find(&store, "sh", arch).unwrap();
         assert_eq!(tool.name, "sh");
-        assert!(
-            tool.libraries.values().all(|path| path.is_file()),
-            "{tool:?}"
-        );
+        assert!(tool.libraries.values().all(|path| path.is_file()), "{tool:?}");
     }
 
     #[test]
@@ -378,10 +349,7 @@ mod tests {
             error.to_string()
         };
         let unknown = refused("perch-no-such-program");
-        assert!(
-            unknown.contains("hackbench") && unknown.contains("give its path"),
-            "{unknown}"
-        );
+        assert!(unknown.contains("hackbench") && unknown.contains("give its path"), "{unknown}");
         let script = folder.path().join("script");
         fs::write(&script, "#!/usr/bin/env -S python3 -u\n").unwrap();
         let message = refused(script.to_str().unwrap());
@@ -398,11 +366,7 @@ mod tests {
         let foreseen = |name: &str| Tool::foresee(name, Arch::X86_64).map_err(|e| e.to_string());
         let unknown = foreseen("perch-no-such-program").unwrap_err();
         assert!(unknown.contains("give its path"), "{unknown}");
-        assert!(
-            foreseen("./no-such-file")
-                .unwrap_err()
-                .contains("no-such-file")
-        );
+        assert!(foreseen("./no-such-file").unwrap_err().contains("no-such-file"));
         // Debian has the first, and busybox the second.
         assert_eq!(foreseen("hackbench"), Ok(()));
         assert_eq!(foreseen("watchdog"), Ok(()));

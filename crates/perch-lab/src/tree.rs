@@ -61,9 +61,7 @@ fn relative(path: &Path, folder: &Path, tree: &Path) -> PathBuf {
     if let Ok(below) = path.strip_prefix(folder) {
         return below.to_path_buf();
     }
-    let depth = folder
-        .strip_prefix(tree)
-        .map_or(0, |below| below.components().count());
+    let depth = folder.strip_prefix(tree).map_or(0, |below| below.components().count());
     let up: PathBuf = std::iter::repeat_n("..", depth).collect();
     up.join(path.strip_prefix(tree).unwrap_or(path))
 }
@@ -71,17 +69,13 @@ fn relative(path: &Path, folder: &Path, tree: &Path) -> PathBuf {
 /// The folders in a folder, sorted.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let paths = entries(folder).into_iter();
-    paths
-        .filter(|path| path.is_dir() && !path.is_symlink())
-        .collect()
+    paths.filter(|path| path.is_dir() && !path.is_symlink()).collect()
 }
 
 /// The entries of a folder, sorted; none when there is no such folder.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     paths
 }
@@ -109,16 +103,8 @@ mod tests {
         let kept = folder.path().join("tree");
         fs::rename(&tree, &kept).unwrap();
         let library = |name: &str| fs::read_to_string(libraries(&kept, Arch::X86_64).join(name));
-        assert!(
-            library("libusb.so.0")
-                .unwrap()
-                .ends_with("lib/x86_64-linux-gnu/libusb.so.0")
-        );
-        assert!(
-            library("libpulse.so")
-                .unwrap()
-                .ends_with("pulseaudio/libpulse.so")
-        );
+        assert!(library("libusb.so.0").unwrap().ends_with("lib/x86_64-linux-gnu/libusb.so.0"));
+        assert!(library("libpulse.so").unwrap().ends_with("pulseaudio/libpulse.so"));
         assert!(library("libz.so.1").is_ok());
         assert!(library("README").is_err());
     }

@@ -28,11 +28,7 @@ fn kernels_of_each_way_of_packaging() {
         let began = Instant::now();
         let kernel = Kernel::find(&store, spec, Arch::X86_64).unwrap();
         println!("{spec:?}: {kernel:?} in {:.1?}", began.elapsed());
-        assert!(
-            kernel
-                .release
-                .starts_with(if spec.is_empty() { "7.2." } else { spec })
-        );
+        assert!(kernel.release.starts_with(if spec.is_empty() { "7.2." } else { spec }));
         assert!(kernel.sched_ext, "{}", kernel.release);
         assert_eq!(kernel.lacking(), []);
         let written = || kernel.image.metadata().unwrap().modified().unwrap();
@@ -46,11 +42,7 @@ fn kernels_of_each_way_of_packaging() {
 #[ignore = "fetches 15 MB of QEMU where the host has none that is new enough"]
 fn a_qemu_for_clusters() {
     let store = store();
-    let need = Need {
-        arch: Arch::X86_64,
-        l2_clusters: true,
-        plugin: false,
-    };
+    let need = Need { arch: Arch::X86_64, l2_clusters: true, plugin: false };
     let began = Instant::now();
     let qemu = Qemu::find(&store, need).unwrap();
     println!("{qemu:?} in {:.1?}", began.elapsed());
@@ -66,16 +58,9 @@ fn what_an_arm64_guest_is_made_of() {
     let store = store();
     let arch = Arch::Aarch64;
     let kernel = Kernel::find(&store, "", arch).unwrap();
-    assert!(
-        kernel.sched_ext && kernel.release.ends_with("-arm64"),
-        "{kernel:?}"
-    );
+    assert!(kernel.sched_ext && kernel.release.ends_with("-arm64"), "{kernel:?}");
     assert_eq!(kernel.lacking(), []);
-    let need = Need {
-        arch,
-        l2_clusters: false,
-        plugin: false,
-    };
+    let need = Need { arch, l2_clusters: false, plugin: false };
     let qemu = Qemu::find(&store, need).unwrap();
     let machines = qemu.command().args(["-machine", "help"]).output().unwrap();
     assert!(String::from_utf8_lossy(&machines.stdout).contains("virt-7.2"));
@@ -90,9 +75,7 @@ fn what_an_arm64_guest_is_made_of() {
     let busybox = Busybox::find(&store, arch).unwrap();
     assert!(busybox.applets.iter().any(|applet| applet == "sh"));
     contents.busybox(&busybox);
-    contents
-        .build(&store.root().join("initramfs-arm64"))
-        .unwrap();
+    contents.build(&store.root().join("initramfs-arm64")).unwrap();
 }
 
 #[test]
@@ -100,22 +83,10 @@ fn what_an_arm64_guest_is_made_of() {
 fn tools_with_all_that_they_need() {
     let store = store();
     let mut contents = Contents::new("#!/bin/sh\n");
-    for name in [
-        "hackbench",
-        "sysbench",
-        "tbench",
-        "stress-ng",
-        "perf",
-        "rt-app",
-        "iperf3",
-    ] {
+    for name in ["hackbench", "sysbench", "tbench", "stress-ng", "perf", "rt-app", "iperf3"] {
         let began = Instant::now();
         let tool = Tool::find(&store, name, Arch::X86_64).unwrap();
-        println!(
-            "{name}: {} libraries in {:.1?}",
-            tool.libraries.len(),
-            began.elapsed()
-        );
+        println!("{name}: {} libraries in {:.1?}", tool.libraries.len(), began.elapsed());
         assert_eq!(tool.name, name);
         contents.tool(&tool);
     }

@@ -93,9 +93,8 @@ pub(crate) fn mask(text: &str) -> Option<Vec<u32>> {
 
 fn number(text: &str, whole: &str) -> Result<u32, ListError> {
     let text = text.trim();
-    let value: u64 = text
-        .parse()
-        .map_err(|_| ListError::Number(text.to_string(), whole.to_string()))?;
+    let value: u64 =
+        text.parse().map_err(|_| ListError::Number(text.to_string(), whole.to_string()))?;
     match u32::try_from(value) {
         Ok(small) if (small as usize) < MAX_CPUS => Ok(small),
         _ => Err(ListError::Beyond(value)),

@@ -221,13 +221,7 @@ impl Draft {
     /// Returns the number of CPUs, if the numbering has no hole.
     fn count_cpus(&self) -> Result<usize, MachineError> {
         let mut seen = Vec::new();
-        let levels = [
-            &self.cores,
-            &self.clusters,
-            &self.llcs,
-            &self.nodes,
-            &self.packages,
-        ];
+        let levels = [&self.cores, &self.clusters, &self.llcs, &self.nodes, &self.packages];
         for group in levels.into_iter().flatten() {
             for &cpu in &group.cpus {
                 let cpu = cpu as usize;
@@ -316,10 +310,7 @@ impl Draft {
             Some(cpu) => Err(first.place.problem(
                 &self.origin,
                 format!("CPU {cpu} is in no {}", level.word),
-                format!(
-                    "expected every CPU in one {0}, or no {0} table at all",
-                    level.word
-                ),
+                format!("expected every CPU in one {0}, or no {0} table at all", level.word),
             )),
         }
     }
@@ -371,17 +362,11 @@ impl Draft {
             return Ok(());
         }
         let node_of: Vec<Option<u32>> = nodes.of.clone();
-        let packages = Level {
-            word: "package",
-            groups: &self.packages,
-            of: Vec::new(),
-        };
+        let packages = Level { word: "package", groups: &self.packages, of: Vec::new() };
         self.inside(&packages, &node_of, "node").map_err(|error| {
             if let MachineError::Invalid(mut problem) = error {
-                problem.reason = format!(
-                    "{}, and one of those nodes spans two packages",
-                    problem.reason
-                );
+                problem.reason =
+                    format!("{}, and one of those nodes spans two packages", problem.reason);
                 problem.expected =
                     "expected nodes inside packages, or (memory interleaving) packages inside nodes"
                         .to_string();
@@ -454,9 +439,7 @@ impl Draft {
         let count = node_of.iter().max().map_or(0, |&last| last as usize + 1);
         let Some((table, place)) = &self.distance else {
             let between = |a: usize, b: usize| if a == b { 10 } else { 20 };
-            return Ok((0..count)
-                .map(|a| (0..count).map(|b| between(a, b)).collect())
-                .collect());
+            return Ok((0..count).map(|a| (0..count).map(|b| between(a, b)).collect()).collect());
         };
         let problem =
             |reason: String, expected: String| Err(place.problem(&self.origin, reason, expected));
@@ -509,9 +492,7 @@ impl Level<'_> {
     /// Returns the level with each CPU that no group names as a group of its own.
     fn with_singles(&self, count: usize) -> Vec<u32> {
         let single = |cpu: usize| (self.groups.len() + cpu) as u32;
-        (0..count)
-            .map(|cpu| self.of[cpu].unwrap_or(single(cpu)))
-            .collect()
+        (0..count).map(|cpu| self.of[cpu].unwrap_or(single(cpu))).collect()
     }
 }
 

@@ -70,10 +70,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub fn key(key: impl Into<String>) -> Place {
-        Place {
-            key: key.into(),
-            line: None,
-        }
+        Place { key: key.into(), line: None }
     }
 
     /// Returns the error that blames this place.

@@ -46,11 +46,7 @@ impl Default for ContendedLine {
     /// AMD's cores since 2013 differ little: Agner Fog, "Instruction tables"), and no hold beyond
     /// the transfer.
     fn default() -> ContendedLine {
-        ContendedLine {
-            hit_ns: 1,
-            atomic_ns: 5,
-            hold_ns: 0,
-        }
+        ContendedLine { hit_ns: 1, atomic_ns: 5, hold_ns: 0 }
     }
 }
 

@@ -13,10 +13,7 @@ const MACHINES: [(&str, &str); 10] = [
     ("juno", include_str!("../library/juno.toml")),
     ("kunpeng920", include_str!("../library/kunpeng920.toml")),
     ("pixel3", include_str!("../library/pixel3.toml")),
-    (
-        "pixel3-phantom",
-        include_str!("../library/pixel3-phantom.toml"),
-    ),
+    ("pixel3-phantom", include_str!("../library/pixel3-phantom.toml")),
     ("pixel4", include_str!("../library/pixel4.toml")),
     ("rt480", include_str!("../library/rt480.toml")),
     ("x5570", include_str!("../library/x5570.toml")),
@@ -35,10 +32,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn load(name: &str) -> Result<Machine, MachineError> {
     match MACHINES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Machine::from_toml_str(text, &format!("library machine {name}")),
-        None => Err(MachineError::Unknown {
-            name: name.to_string(),
-            near: near(name),
-        }),
+        None => Err(MachineError::Unknown { name: name.to_string(), near: near(name) }),
     }
 }
 
@@ -73,10 +67,7 @@ fn near(name: &str) -> Vec<String> {
     if ranked.is_empty() {
         return names().map(str::to_string).collect();
     }
-    ranked
-        .into_iter()
-        .map(|(_, known)| known.to_string())
-        .collect()
+    ranked.into_iter().map(|(_, known)| known.to_string()).collect()
 }
 
 /// Returns the number of insertions, deletions and replacements that make `b` of `a` (Levenshtein).

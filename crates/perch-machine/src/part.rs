@@ -48,10 +48,7 @@ impl Machine {
     /// Panics when `keep` is empty, or names a CPU that the machine does not have.
     pub fn part(&self, keep: &[u32]) -> Machine {
         assert!(!keep.is_empty(), "a machine has a CPU");
-        let mut cpus: Vec<_> = keep
-            .iter()
-            .map(|&cpu| self.cpus[cpu as usize].clone())
-            .collect();
+        let mut cpus: Vec<_> = keep.iter().map(|&cpu| self.cpus[cpu as usize].clone()).collect();
         let nodes: BTreeSet<usize> = cpus.iter().map(|cpu| cpu.node as usize).collect();
         let place = |node: u32| nodes.range(..node as usize).count() as u32;
         let (mut core, mut cluster, mut llc) = (Dense::new(), Dense::new(), Dense::new());
@@ -68,11 +65,8 @@ impl Machine {
             let row = &self.node_distance[from];
             nodes.iter().map(|&to| row[to]).collect()
         };
-        let mut part = Machine {
-            cpus,
-            node_distance: nodes.iter().map(distances).collect(),
-            ..self.clone()
-        };
+        let mut part =
+            Machine { cpus, node_distance: nodes.iter().map(distances).collect(), ..self.clone() };
         part.set_llc_bytes(llc.groups().map(|old| self.llc_bytes(old)).collect());
         part
     }
@@ -108,9 +102,7 @@ impl Machine {
                     }
                 }
                 _ => part_of.extend(
-                    own.iter()
-                        .enumerate()
-                        .map(|(index, &core)| (core, index * parts / own.len())),
+                    own.iter().enumerate().map(|(index, &core)| (core, index * parts / own.len())),
                 ),
             }
         }
@@ -128,9 +120,7 @@ impl Machine {
         let bytes = llc.groups().map(|(old, _)| share(self.llc_bytes(old)));
         machine.set_llc_bytes(bytes.collect());
         if parts > 1 {
-            machine
-                .sources
-                .push(format!("each last-level cache is split into {parts}"));
+            machine.sources.push(format!("each last-level cache is split into {parts}"));
         }
         Ok(machine)
     }

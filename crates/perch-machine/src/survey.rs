@@ -51,10 +51,7 @@ fn parting(packages: &[Group], nodes: &[Group]) -> impl Fn(&[u32]) -> Vec<Vec<u3
 /// Gives the CPUs whose caches nobody knows one LLC for each package's part in a node.
 pub(crate) fn complete_llcs(draft: &mut Draft, cpus: &[u32], place: &Place) {
     let homes = parting(&draft.packages, &draft.nodes)(cpus).into_iter();
-    let homes = homes.map(|cpus| Group {
-        cpus,
-        place: place.clone(),
-    });
+    let homes = homes.map(|cpus| Group { cpus, place: place.clone() });
     complete(&mut draft.llcs, homes.collect());
 }
 
@@ -86,10 +83,7 @@ pub(crate) fn declared(llcs: &[Group], packages: &[Group], nodes: &[Group]) -> V
     let parting = parting(packages, nodes);
     let parts = llcs.iter().flat_map(|llc| {
         let parts = parting(&llc.cpus).into_iter();
-        parts.map(|cpus| Group {
-            cpus,
-            place: llc.place.clone(),
-        })
+        parts.map(|cpus| Group { cpus, place: llc.place.clone() })
     });
     let parts: Vec<Group> = parts.collect();
     match parts.len() == llcs.len() {
@@ -108,11 +102,8 @@ pub(crate) fn join_packages(draft: &mut Draft, cut: bool) {
     let before = draft.packages.len();
     let mut home = homes(&draft.packages);
     for llc in &draft.llcs {
-        let all: BTreeSet<usize> = llc
-            .cpus
-            .iter()
-            .filter_map(|cpu| home.get(cpu).copied())
-            .collect();
+        let all: BTreeSet<usize> =
+            llc.cpus.iter().filter_map(|cpu| home.get(cpu).copied()).collect();
         let mut all = all.into_iter();
         let Some(first) = all.next() else {
             continue;
@@ -168,9 +159,7 @@ pub(crate) fn scale_capacities(draft: &mut Draft) {
 /// The first CPU that is missing below the highest one.
 pub(crate) fn hole(numbers: &[u32]) -> Option<u32> {
     let mut places = (0..).zip(numbers);
-    places
-        .find(|&(place, &cpu)| place != cpu)
-        .map(|(place, _)| place)
+    places.find(|&(place, &cpu)| place != cpu).map(|(place, _)| place)
 }
 
 /// The kernel's numbers of the CPUs, in words.

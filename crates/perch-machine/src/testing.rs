@@ -89,9 +89,7 @@ impl Machine {
         for (core, numbers) in cores.iter().zip(&numbers) {
             let cpus = numbers.clone();
             let place = Place::key("capacity");
-            draft
-                .capacities
-                .push((Group { cpus, place }, core.capacity));
+            draft.capacities.push((Group { cpus, place }, core.capacity));
         }
         let nodes = draft.nodes.len();
         draft.distance = Some((distances(&mut dice, nodes), Place::key("distance")));
@@ -120,11 +118,7 @@ fn cores(dice: &mut Dice, max_cpus: usize) -> Vec<Core> {
             for _ in 0..dice.range(1, 3) {
                 for _ in 0..dice.range(1, 4) {
                     let cluster = dice.chance(cluster_percent).then_some(clusters);
-                    let capacity = if asymmetric {
-                        dice.range(1, 1024)
-                    } else {
-                        1024
-                    };
+                    let capacity = if asymmetric { dice.range(1, 1024) } else { 1024 };
                     for _ in 0..dice.range(1, 5) {
                         let wide = [2, 2, 2, 4][dice.range(0, 3) as usize];
                         let threads = if dice.chance(smt_percent) { wide } else { 1 };
@@ -149,14 +143,7 @@ fn cores(dice: &mut Dice, max_cpus: usize) -> Vec<Core> {
         }
     }
     if cores.is_empty() {
-        cores.push(Core {
-            package: 0,
-            node: 0,
-            llc: 0,
-            cluster: None,
-            threads: 1,
-            capacity: 1024,
-        });
+        cores.push(Core { package: 0, node: 0, llc: 0, cluster: None, threads: 1, capacity: 1024 });
     }
     let best = dice.range(0, cores.len() as u64 - 1) as usize;
     cores[best].capacity = 1024;
@@ -202,9 +189,7 @@ fn gather(
 }
 
 fn distances(dice: &mut Dice, nodes: usize) -> Vec<Vec<u32>> {
-    let kinds: Vec<u32> = (0..MAX_DISTANCES)
-        .map(|_| dice.range(11, 60) as u32)
-        .collect();
+    let kinds: Vec<u32> = (0..MAX_DISTANCES).map(|_| dice.range(11, 60) as u32).collect();
     let mut table = vec![vec![10; nodes]; nodes];
     for (a, b) in (0..nodes).flat_map(|a| (0..a).map(move |b| (a, b))) {
         let far = kinds[dice.range(0, MAX_DISTANCES as u64 - 1) as usize];
@@ -239,11 +224,7 @@ fn costs(dice: &mut Dice, draft: &mut Draft) {
     hardware.idle_states = (0..dice.range(1, 4))
         .map(|depth| {
             exit_ns += dice.range(1, 200_000) as u32;
-            IdleState {
-                name: format!("C{depth}"),
-                exit_ns,
-                residency_ns: 2 * exit_ns,
-            }
+            IdleState { name: format!("C{depth}"), exit_ns, residency_ns: 2 * exit_ns }
         })
         .collect();
 }

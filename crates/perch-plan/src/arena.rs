@@ -38,15 +38,8 @@ const OPS_ENQ_LAST: u64 = 1 << 1;
 const OPS_SWITCH_PARTIAL: u64 = 1 << 3;
 
 /// The callbacks that are for task groups alone.
-const GROUP_MEMBERS: [&str; 7] = [
-    "quiescent",
-    "cgroup_init",
-    "cgroup_exit",
-    "cgroup_move",
-    "cgroup_set_weight",
-    LIMITS,
-    IDLE,
-];
+const GROUP_MEMBERS: [&str; 7] =
+    ["quiescent", "cgroup_init", "cgroup_exit", "cgroup_move", "cgroup_set_weight", LIMITS, IDLE];
 
 /// The callback for a task that becomes runnable: for task groups and for waits.
 const RUNNABLE: &str = "runnable";
@@ -242,10 +235,7 @@ impl Plan {
         check_groups(&tuning, topology, possible)?;
         let asked = (modes, &tuning, settings.bands());
         let plan = Plan::at(ARENA_BASE, machine, topology, possible, asked);
-        Ok(Plan {
-            partial: !settings.partial().is_empty(),
-            ..plan
-        })
+        Ok(Plan { partial: !settings.partial().is_empty(), ..plan })
     }
 
     /// Lays `machine` out for a program that runs natively, over a simulated kernel, and finds the
@@ -392,12 +382,7 @@ impl Plan {
             overloaded: overload.mark_places(),
             overload: overload.counter_places(),
         };
-        Plan {
-            image,
-            config,
-            places,
-            partial: false,
-        }
+        Plan { image, config, places, partial: false }
     }
 
     /// The bytes that lie at the base address, for a BPF program [`ARENA_BASE`], when the program
@@ -549,10 +534,7 @@ mod tests {
     fn every_cpu_and_cache_is_laid_out() {
         let machine = perch_machine::resolve("kunpeng920").unwrap();
         let topology = Topology::new(&machine);
-        let modes = Modes {
-            cluster: Mode::Perch,
-            ..Modes::default()
-        };
+        let modes = Modes { cluster: Mode::Perch, ..Modes::default() };
         let plan = Plan::new(&machine, &topology, 130, modes, &Settings::default()).unwrap();
         let at = plan.places().cpus;
         let words = |cpu: usize, field: usize| {
@@ -599,17 +581,11 @@ mod tests {
     fn every_process_has_places_of_its_own() {
         let machine = perch_machine::resolve("epyc7543").unwrap();
         let topology = Topology::new(&machine);
-        let modes = Modes {
-            cache: Mode::Perch,
-            ..Modes::default()
-        };
+        let modes = Modes { cache: Mode::Perch, ..Modes::default() };
         let mut settings = Settings::default();
         settings.set("processes=3").unwrap();
         let plan = Plan::new(&machine, &topology, 128, modes, &settings).unwrap();
-        assert_eq!(
-            (plan.config.nr_slots, plan.config.cache),
-            (3, Mode::Perch as u8)
-        );
+        assert_eq!((plan.config.nr_slots, plan.config.cache), (3, Mode::Perch as u8));
         let word = |at: u64| {
             let at = offset(at);
             u64::from_ne_bytes(plan.image()[at..at + 8].try_into().unwrap())
@@ -639,14 +615,8 @@ mod tests {
     fn a_table_of_processes_beyond_a_gibibyte_is_refused() {
         let machine = Machine::regular("wide", 4, 1, 8, 8, 4, 1).unwrap();
         let topology = Topology::new(&machine);
-        let modes = Modes {
-            cache: Mode::Perch,
-            ..Modes::default()
-        };
-        let tuning = Tuning {
-            processes: 65_536,
-            ..Tuning::default()
-        };
+        let modes = Modes { cache: Mode::Perch, ..Modes::default() };
+        let tuning = Tuning { processes: 65_536, ..Tuning::default() };
         let error = check_processes(&topology, modes, &tuning).unwrap_err();
         assert_eq!(
             error.to_string(),

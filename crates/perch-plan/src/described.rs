@@ -84,9 +84,7 @@ pub fn check(described: &Machine, found: &Host) -> Result<Machine, Difference> {
 fn mates(machine: &Machine, place: usize, numbers: &[u32], part: Part) -> Vec<u32> {
     let own = part(&machine.cpus[place]);
     let cpus = numbers.iter().zip(&machine.cpus);
-    cpus.filter(|(_, cpu)| part(cpu) == own)
-        .map(|(number, _)| *number)
-        .collect()
+    cpus.filter(|(_, cpu)| part(cpu) == own).map(|(number, _)| *number).collect()
 }
 
 #[cfg(test)]
@@ -111,15 +109,9 @@ mod tests {
         let juno = perch_machine::resolve("juno").unwrap();
         let refusal = |text: &str| check(&juno, &machine(text)).unwrap_err().to_string();
         let count = refusal("[topology]\ncores_per_llc = 8\n");
-        assert!(
-            count.starts_with("it has 6 CPUs, and this machine 8;"),
-            "{count}"
-        );
+        assert!(count.starts_with("it has 6 CPUs, and this machine 8;"), "{count}");
         let core = refusal("[topology]\ncores_per_llc = 3\nthreads_per_core = 2\n");
-        assert!(
-            core.starts_with("the core of CPU 0 has CPUs 0, and on this machine"),
-            "{core}"
-        );
+        assert!(core.starts_with("the core of CPU 0 has CPUs 0, and on this machine"), "{core}");
         let node = refusal("[topology]\npackages = 2\ncores_per_llc = 3\n");
         assert!(
             node.starts_with("the node of CPU 0 has CPUs 0-5, and on this machine CPUs 0-2:"),

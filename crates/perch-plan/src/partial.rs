@@ -43,11 +43,7 @@ impl Partial {
 impl fmt::Display for Partial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.user.as_ref().map(User::to_string);
-        let pairs = [
-            ("comm", &self.comm),
-            ("cgroup", &self.cgroup),
-            ("user", &user),
-        ];
+        let pairs = [("comm", &self.comm), ("cgroup", &self.cgroup), ("user", &user)];
         let pairs = pairs.into_iter().filter_map(|(key, value)| {
             let value = value.as_ref()?;
             Some(format!("{key}={value}"))

@@ -77,10 +77,7 @@ pub(crate) type Misplaced<E> = (Option<Range<usize>>, E);
 pub(crate) fn read<D: Draft>(entries: &[Entry]) -> Result<D::Rule, Misplaced<D::Error>> {
     let known = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     if let Some((key, _)) = entries.iter().find(|(key, _)| !known(key.get_ref())) {
-        let error = RuleError::Key {
-            given: key.get_ref().clone(),
-            expected: names::<D>(),
-        };
+        let error = RuleError::Key { given: key.get_ref().clone(), expected: names::<D>() };
         return Err((Some(key.span()), error.into()));
     }
     let find = |name: &str| entries.iter().find(|(key, _)| key.get_ref() == name);
@@ -105,11 +102,7 @@ pub(crate) fn parse<D: Draft>(text: &str) -> Result<D::Rule, D::Error> {
     let mut entries: Vec<Entry> = Vec::new();
     for part in text.split(',') {
         let Some((key, value)) = part.split_once('=') else {
-            return Err(RuleError::NoPair {
-                given: part.to_string(),
-                example: D::EXAMPLE,
-            }
-            .into());
+            return Err(RuleError::NoPair { given: part.to_string(), example: D::EXAMPLE }.into());
         };
         if entries.iter().any(|(other, _)| other.get_ref() == key) {
             return Err(RuleError::Twice(key.to_string()).into());
@@ -133,8 +126,7 @@ pub(crate) fn text(
     example: &'static str,
 ) -> Result<String, RuleError> {
     let text = value.text(example);
-    text.map(str::to_string)
-        .map_err(|source| RuleError::Value { key, source })
+    text.map(str::to_string).map_err(|source| RuleError::Value { key, source })
 }
 
 /// Reads a pattern of commands' names, with `*` for any characters and `?` for one.
@@ -158,10 +150,7 @@ pub(crate) fn cgroup(value: &Raw, example: &'static str) -> Result<String, RuleE
     if given.starts_with('/') && plain && !folders(&given).any(|f| f == "." || f == "..") {
         return Ok(given);
     }
-    Err(RuleError::Cgroup {
-        given,
-        source: CgroupError::NoPath,
-    })
+    Err(RuleError::Cgroup { given, source: CgroupError::NoPath })
 }
 
 /// The folders of a cgroup's path.
@@ -173,9 +162,7 @@ pub(crate) fn folders(path: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn user(value: &Raw) -> Result<User, RuleError> {
     let refused = || RuleError::User(value.to_string());
     let number = |number: i64| {
-        let number = u32::try_from(number)
-            .ok()
-            .filter(|&number| number <= MOST_USERS);
+        let number = u32::try_from(number).ok().filter(|&number| number <= MOST_USERS);
         number.map(User::Number).ok_or_else(refused)
     };
     match value {

@@ -111,10 +111,7 @@ impl Settings {
     /// Times, sizes and switches. A short slice alone does not ask for a longer one when other
     /// tasks wait.
     pub(crate) fn tuning(&self) -> Tuning {
-        Tuning {
-            slice_min_us: self.tuning.slice_min_us.min(self.tuning.slice_us),
-            ..self.tuning
-        }
+        Tuning { slice_min_us: self.tuning.slice_min_us.min(self.tuning.slice_us), ..self.tuning }
     }
 
     /// The warnings about settings that the user asks for and that do nothing, because the machine
@@ -122,9 +119,7 @@ impl Settings {
     pub fn without_effect(&self, topology: &Topology, modes: Modes) -> Vec<String> {
         let asked = SETTINGS.iter().filter(|s| self.asked.contains(&s.name));
         let said = asked.filter_map(|setting| {
-            let lack = setting
-                .needs
-                .lack(topology, modes, self.bands.len(), &self.tuning)?;
+            let lack = setting.needs.lack(topology, modes, self.bands.len(), &self.tuning)?;
             Some(format!("{} does nothing: {lack}", setting.name))
         });
         said.collect()
@@ -143,13 +138,7 @@ impl Settings {
     /// lacks stays off, whatever the user asked for, and is noted if the user asked for it.
     pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {
         let (mut modes, mut notes) = (Modes::default(), Vec::new());
-        for Chosen {
-            mechanism,
-            mode,
-            lacks,
-            why,
-        } in self.choices(topology)
-        {
+        for Chosen { mechanism, mode, lacks, why } in self.choices(topology) {
             modes[mechanism] = mode;
             // The counters' layout asks for the mechanism that has them.
             let layout = mechanism == Mechanism::Overload && self.layout.is_some();
@@ -176,12 +165,7 @@ impl Settings {
                 (true, Some(mode)) => (mode, "asked for".to_string()),
                 (true, None) => default_mode(mechanism, topology),
             };
-            Chosen {
-                mechanism,
-                mode,
-                lacks: !holds,
-                why,
-            }
+            Chosen { mechanism, mode, lacks: !holds, why }
         })
     }
 

@@ -159,19 +159,13 @@ impl Raw {
         match number {
             Some(given) if range.contains(&given) => Ok(given),
             Some(given) => Err(ValueError::OutOfRange { given, least, most }),
-            None => Err(ValueError::NotWhole {
-                given: self.to_string(),
-                least,
-                most,
-            }),
+            None => Err(ValueError::NotWhole { given: self.to_string(), least, most }),
         }
     }
 
     /// True or false.
     pub fn switch(&self) -> Result<bool, ValueError> {
-        let given = || ValueError::NotSwitch {
-            given: self.to_string(),
-        };
+        let given = || ValueError::NotSwitch { given: self.to_string() };
         match self {
             Raw::Switch(switch) => Ok(*switch),
             Raw::Word(word) => word.parse().map_err(|_| given()),
@@ -183,10 +177,7 @@ impl Raw {
     pub fn text(&self, example: &'static str) -> Result<&str, ValueError> {
         match self {
             Raw::Text(text) | Raw::Word(text) => Ok(text),
-            _ => Err(ValueError::NotText {
-                given: self.to_string(),
-                example,
-            }),
+            _ => Err(ValueError::NotText { given: self.to_string(), example }),
         }
     }
 }

@@ -14,9 +14,7 @@ const RENEW: &str = "PERCH_RENEW";
 
 #[test]
 fn the_page_has_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(PAGE);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(PAGE);
     let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{PAGE}: {error}"));
     let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
         let (found, after) = rest.split_once(END)?;

@@ -34,10 +34,7 @@ fn variants(out: &mut String, name: &str, derive: &str, of: &[(String, &str)]) {
 pub fn mechanisms(table: &Table) -> String {
     let all = &table.mechanisms;
     let mut out = String::new();
-    let named: Vec<_> = all
-        .iter()
-        .map(|m| (camel(&m.name), m.help.as_str()))
-        .collect();
+    let named: Vec<_> = all.iter().map(|m| (camel(&m.name), m.help.as_str())).collect();
     let derive = "/// A mechanism of policy/include/perch/mechanisms.def.\n\
                   #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]";
     variants(&mut out, "Mechanism", derive, &named);
@@ -50,11 +47,7 @@ pub fn mechanisms(table: &Table) -> String {
 }
 
 fn facts(m: &Mechanism) -> String {
-    let modes: Vec<_> = m
-        .modes
-        .iter()
-        .map(|mode| format!("Mode::{}", camel(mode)))
-        .collect();
+    let modes: Vec<_> = m.modes.iter().map(|mode| format!("Mode::{}", camel(mode))).collect();
     let setting = m.setting.as_ref();
     let setting = setting.map(|(setting, lack)| format!("(Setting::{}, {lack:?})", camel(setting)));
     let option = |value: Option<String>| match value {
@@ -66,12 +59,7 @@ fn facts(m: &Mechanism) -> String {
          premise: (Premise::{}, {:?}), setting: {}, recording: (Recording::{}, {:?}) }},\n",
         m.name,
         m.help,
-        ["Mode::Off".to_string()]
-            .iter()
-            .chain(&modes)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", "),
+        ["Mode::Off".to_string()].iter().chain(&modes).cloned().collect::<Vec<_>>().join(", "),
         option(m.since.map(|since| format!("{since:?}"))),
         m.era,
         camel(&m.premise.0),
@@ -104,11 +92,8 @@ pub fn modes(table: &Table) -> String {
         );
         for m in all {
             let variant = camel(&m.name);
-            let _ = writeln!(
-                out,
-                "            Mechanism::{variant} => {reference}self.{},",
-                m.name
-            );
+            let _ =
+                writeln!(out, "            Mechanism::{variant} => {reference}self.{},", m.name);
         }
         out += "        }\n    }\n";
     }
@@ -138,10 +123,7 @@ pub fn mirror(table: &Table) -> String {
 pub fn reasons(table: &Table) -> String {
     let all = &table.reasons;
     let mut out = String::new();
-    let named: Vec<_> = all
-        .iter()
-        .map(|r| (camel(&r.name), r.meaning.as_str()))
-        .collect();
+    let named: Vec<_> = all.iter().map(|r| (camel(&r.name), r.meaning.as_str())).collect();
     let derive = "/// Why a CPU was chosen. The simulator's metrics, the live statistics and the \
                   replay\n/// count the same reasons. The numbers are those of `enum perch_reason`.\n\
                   #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(u32)]";

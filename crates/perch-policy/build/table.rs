@@ -112,10 +112,7 @@ pub fn parse(text: &str) -> Result<Table, Wrong> {
         for needed in ["MODES", "SINCE", "ERA", "PREMISE", "RECORDING"] {
             if !had.contains_key(&(mechanism.name.clone(), format!("PERCH_{needed}"))) {
                 let name = &mechanism.name;
-                return Err((
-                    *number,
-                    format!("{name} has no line PERCH_{needed}({name}, ...)"),
-                ));
+                return Err((*number, format!("{name} has no line PERCH_{needed}({name}, ...)")));
             }
         }
     }
@@ -243,11 +240,7 @@ impl Line {
     fn word(&self, i: usize) -> Result<String, Wrong> {
         match self.arguments.get(i) {
             Some(Argument::Word(word)) => Ok(word.clone()),
-            _ => Err(self.wrong(format!(
-                "{}: expected a word as argument {}",
-                self.name,
-                i + 1
-            ))),
+            _ => Err(self.wrong(format!("{}: expected a word as argument {}", self.name, i + 1))),
         }
     }
 
@@ -279,10 +272,7 @@ impl Line {
         let parts = word.split_once('.');
         let parts = parts.and_then(|(a, b)| a.parse().ok().zip(b.parse().ok()));
         parts.ok_or_else(|| {
-            self.wrong(format!(
-                "{}: \"{word}\": expected a version like 6.7",
-                self.name
-            ))
+            self.wrong(format!("{}: \"{word}\": expected a version like 6.7", self.name))
         })
     }
 }
@@ -312,11 +302,7 @@ fn lines(text: &str) -> Result<Vec<Line>, Wrong> {
         let name = rest[..open].to_string();
         let (arguments, after) =
             arguments(&rest[open + 1..]).map_err(|message| (number, message))?;
-        lines.push(Line {
-            number,
-            name,
-            arguments,
-        });
+        lines.push(Line { number, name, arguments });
         rest = after;
     }
 }
@@ -332,9 +318,7 @@ fn arguments(text: &str) -> Result<(Vec<Argument>, &str), String> {
         rest = rest.trim_start();
         let mut joined: Option<String> = None;
         while let Some(quoted) = rest.strip_prefix('"') {
-            let end = quoted
-                .find(['"', '\\', '\n'])
-                .filter(|&i| quoted[i..].starts_with('"'));
+            let end = quoted.find(['"', '\\', '\n']).filter(|&i| quoted[i..].starts_with('"'));
             let end = end.ok_or("expected a text that ends in its line and has no \\")?;
             *joined.get_or_insert_default() += &quoted[..end];
             rest = quoted[end + 1..].trim_start();

@@ -83,11 +83,7 @@ pub(crate) struct Process {
 impl Process {
     /// A process without threads, which has occupied nothing yet.
     pub(crate) fn new(topology: &Topology) -> Process {
-        let empty = ffi::Seat {
-            occupancy: 0,
-            hot_cpu: ffi::NONE,
-            preferred: 0,
-        };
+        let empty = ffi::Seat { occupancy: 0, hot_cpu: ffi::NONE, preferred: 0 };
         Process {
             raw: ffi::Process {
                 // raw() writes these before each call.

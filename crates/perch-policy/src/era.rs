@@ -134,9 +134,7 @@ impl Era {
     /// Naming the first such mechanism.
     pub fn check(self, modes: &Modes) -> Result<(), ParseError> {
         let lacks = |m: &Mechanism| m.era() > self.release();
-        let set = modes
-            .iter()
-            .find(|(m, mode)| lacks(m) && *mode != Mode::Off);
+        let set = modes.iter().find(|(m, mode)| lacks(m) && *mode != Mode::Off);
         let set = set.map(|(m, mode)| (m, m.name(), mode.to_string()));
         let layout = modes.layout.filter(|_| lacks(&Mechanism::Overload));
         let layout = layout.map(|l| (Mechanism::Overload, OVERLOAD_LAYOUT, l.to_string()));

@@ -47,10 +47,7 @@ impl Host {
         let idle = idle.into_words();
         let sched_idle = vec![0; idle.len()].into_boxed_slice();
         let cpus: Box<[CpuState]> = (0..n)
-            .map(|cpu| CpuState {
-                capacity: topology.capacity(cpu),
-                ..CpuState::default()
-            })
+            .map(|cpu| CpuState { capacity: topology.capacity(cpu), ..CpuState::default() })
             .collect();
         let groups = topology.new_groups();
         let llcs = topology.new_llcs();
@@ -149,10 +146,7 @@ impl Host {
 
     /// Sets the capacity of a group and the largest of its CPUs'.
     pub fn set_group_capacity(&mut self, set: usize, capacity: u32, max_capacity: u32) {
-        self.groups[set] = ffi::Group {
-            capacity,
-            max_capacity,
-        };
+        self.groups[set] = ffi::Group { capacity, max_capacity };
     }
 
     /// How many CPUs a scan of this LLC, or of this set of [`Topology::nr_shared`], may examine
@@ -236,16 +230,9 @@ impl Host {
         allowed: &CpuMask,
     ) -> Verdict {
         let n = self.cpus.len();
-        assert!(
-            wake.this_cpu < n && wake.prev_cpu < n,
-            "wake-up on a CPU beyond {n}"
-        );
+        assert!(wake.this_cpu < n && wake.prev_cpu < n, "wake-up on a CPU beyond {n}");
         assert!(wakee.recent_cpu().is_none_or(|cpu| cpu < n));
-        assert_eq!(
-            allowed.words().len(),
-            self.idle.len(),
-            "affinity of another machine"
-        );
+        assert_eq!(allowed.words().len(), self.idle.len(), "affinity of another machine");
         wakee.allow(allowed, allowed.words().as_ptr() as u64);
         let raw_wake = wake.raw();
         let mut verdict = ffi::Verdict::zeroed();

@@ -17,10 +17,7 @@ impl Image {
     /// An empty image that will lie at `base`, which must be a multiple of 64.
     pub fn new(base: u64) -> Image {
         assert_eq!(base % LINE as u64, 0, "an image begins on a cache line");
-        Image {
-            base,
-            bytes: Vec::new(),
-        }
+        Image { base, bytes: Vec::new() }
     }
 
     /// The address at which it will lie.

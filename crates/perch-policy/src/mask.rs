@@ -11,10 +11,7 @@ pub struct CpuMask {
 impl CpuMask {
     /// No CPU of a machine with `nr_cpus`.
     pub fn empty(nr_cpus: usize) -> CpuMask {
-        CpuMask {
-            words: vec![0; nr_cpus.div_ceil(64)].into_boxed_slice(),
-            weight: 0,
-        }
+        CpuMask { words: vec![0; nr_cpus.div_ceil(64)].into_boxed_slice(), weight: 0 }
     }
 
     /// Every CPU of a machine with `nr_cpus`.

@@ -28,9 +28,7 @@ impl Premise {
         match self {
             Premise::None => true,
             Premise::Clusters => topology.has_clusters(),
-            Premise::Capacities => cpus
-                .into_iter()
-                .any(|cpu| topology.asym_span(cpu).is_some()),
+            Premise::Capacities => cpus.into_iter().any(|cpu| topology.asym_span(cpu).is_some()),
             Premise::Llcs => topology.nr_llcs() > 1,
             Premise::Counters => topology.nr_nodes() > 1 || topology.nr_llcs() > 1,
         }

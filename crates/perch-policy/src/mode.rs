@@ -53,13 +53,8 @@ impl FromStr for Mode {
     type Err = ParseError;
 
     fn from_str(s: &str) -> Result<Mode, ParseError> {
-        Mode::ALL
-            .into_iter()
-            .find(|m| m.name() == s)
-            .ok_or_else(|| {
-                ParseError(format!(
-                    "unknown mode \"{s}\": expected off, posted, upstream or perch"
-                ))
-            })
+        Mode::ALL.into_iter().find(|m| m.name() == s).ok_or_else(|| {
+            ParseError(format!("unknown mode \"{s}\": expected off, posted, upstream or perch"))
+        })
     }
 }

@@ -75,9 +75,7 @@ impl FromStr for Modes {
                 ))
             })?;
             if seen.contains(&name) {
-                return Err(ParseError(format!(
-                    "mechanism \"{name}\" is set twice in \"{s}\""
-                )));
+                return Err(ParseError(format!("mechanism \"{name}\" is set twice in \"{s}\"")));
             }
             match name {
                 OVERLOAD_LAYOUT => modes.layout = Some(mode.parse()?),

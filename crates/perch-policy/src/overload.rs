@@ -36,12 +36,8 @@ const _: () = assert!(Layout::ALL.len() == PERCH_NR_OVERLOAD_LAYOUTS as usize);
 
 impl Layout {
     /// Every layout, in the order of their numbers.
-    pub const ALL: [Layout; 4] = [
-        Layout::Shared,
-        Layout::Node,
-        Layout::NodePadded,
-        Layout::LlcPadded,
-    ];
+    pub const ALL: [Layout; 4] =
+        [Layout::Shared, Layout::Node, Layout::NodePadded, Layout::LlcPadded];
 
     /// The word that `overload-layout=` takes.
     pub fn name(self) -> &'static str {
@@ -187,9 +183,7 @@ impl fmt::Debug for Overload {
 unsafe extern "C" fn alloc(context: *mut c_void, bytes: u64, align: u64, node: u32) -> *mut c_void {
     // SAFETY: `call` passes a pointer to its memory, which lives as long as the call.
     let memory = unsafe { &mut *context.cast::<&mut dyn Memory>() };
-    memory
-        .alloc(bytes as usize, align as usize, node as usize)
-        .cast()
+    memory.alloc(bytes as usize, align as usize, node as usize).cast()
 }
 
 unsafe extern "C" fn free(context: *mut c_void, block: *mut c_void, bytes: u64, align: u64) {
@@ -238,13 +232,7 @@ impl Overload {
             .map(|counter| homes.iter().position(|&home| home == counter))
             .map(|cpu| cpu.map_or(0, |cpu| topology.node(cpu) as u32))
             .collect();
-        let mut raw = ffi::Overload {
-            counters: 0,
-            nr: 0,
-            layout: 0,
-            exact: 0,
-            pad: 0,
-        };
+        let mut raw = ffi::Overload { counters: 0, nr: 0, layout: 0, exact: 0, pad: 0 };
         let failed = call(&mut *memory, |memory| {
             // SAFETY: `nodes` has `nr` entries; the callbacks are Memory's.
             unsafe {
@@ -261,12 +249,7 @@ impl Overload {
         if failed != 0 {
             return Err(OutOfMemory);
         }
-        Ok(Overload {
-            raw,
-            memory,
-            marks: homes.iter().map(|_| Mark::default()).collect(),
-            homes,
-        })
+        Ok(Overload { raw, memory, marks: homes.iter().map(|_| Mark::default()).collect(), homes })
     }
 
     /// How they lie in memory.
@@ -322,10 +305,7 @@ impl Overload {
         // SAFETY: as in `set`.
         let level =
             unsafe { ffi::perch_native_overload_read(&self.raw, self.homes[cpu], &mut loads) };
-        Reading {
-            level: [Level::None, Level::One, Level::More][level as usize],
-            loads,
-        }
+        Reading { level: [Level::None, Level::One, Level::More][level as usize], loads }
     }
 
     /// The present count of each counter; below zero only in mode posted, after a CPU changed its

@@ -54,12 +54,7 @@ impl Answer {
     ) -> Answer {
         let verdict = host.select(policy, wake, &mut waker, &mut wakee, allowed);
         let llcs = 0..host.topology().nr_shared();
-        Answer {
-            verdict,
-            waker,
-            wakee,
-            idle_cores: llcs.map(|llc| host.idle_cores(llc)).collect(),
-        }
+        Answer { verdict, waker, wakee, idle_cores: llcs.map(|llc| host.idle_cores(llc)).collect() }
     }
 }
 

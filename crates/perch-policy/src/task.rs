@@ -158,11 +158,7 @@ impl TaskState {
     }
 
     fn mark(&mut self, flag: u32, is: bool) {
-        self.flags = if is {
-            self.flags | flag
-        } else {
-            self.flags & !flag
-        };
+        self.flags = if is { self.flags | flag } else { self.flags & !flag };
     }
 
     /// Where the task ran before its previous CPU.

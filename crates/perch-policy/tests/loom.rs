@@ -103,11 +103,7 @@ fn hops(nr: usize, exact: bool, way: &'static [u32]) -> bool {
                     mark = next;
                 }
             });
-            assert_ne!(
-                counters.read(reader),
-                NONE,
-                "somebody was overloaded all the time"
-            );
+            assert_ne!(counters.read(reader), NONE, "somebody was overloaded all the time");
             hops.join().expect("no panic");
             assert_eq!(counters.read(reader), ONE, "at rest it is one");
         })
@@ -151,11 +147,7 @@ fn nor_when_two_cpus_hand_it_over() {
                     theirs.clear(1, mark);
                 }
             });
-            assert_ne!(
-                counters.read(0),
-                NONE,
-                "somebody was overloaded all the time"
-            );
+            assert_ne!(counters.read(0), NONE, "somebody was overloaded all the time");
             gets.join().expect("no panic");
             gives.join().expect("no panic");
         })

@@ -57,11 +57,7 @@ fn a_mistake_is_refused_by_its_line() {
             "PERCH_ERA(steer, 34)",
             "PERCH_ERA: \"34\": expected a version like 6.7",
         ),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "PERCH_ERA(cache, 3.4)",
-            "PERCH_ERA of cache stands in line",
-        ),
+        ("PERCH_ERA(steer, 3.4)", "PERCH_ERA(cache, 3.4)", "PERCH_ERA of cache stands in line"),
         (
             "PERCH_ERA(steer, 3.4)",
             "PERCH_AERA(steer, 3.4)",
@@ -77,21 +73,9 @@ fn a_mistake_is_refused_by_its_line() {
             "ERA(steer, 3.4)",
             "expected PERCH_...(...), found ERA(steer, 3.4)",
         ),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "PERCH_ERA(steer; 3.4)",
-            "expected , or ) after an argument",
-        ),
-        (
-            "EMPTY_QUEUE, 25,",
-            "EMPTY_QUEUE, 24,",
-            "EMPTY_QUEUE has the number 24 of UNSEARCHED",
-        ),
-        (
-            "EMPTY_QUEUE, 25,",
-            "UNSEARCHED, 25,",
-            "UNSEARCHED stands here for the second time",
-        ),
+        ("PERCH_ERA(steer, 3.4)", "PERCH_ERA(steer; 3.4)", "expected , or ) after an argument"),
+        ("EMPTY_QUEUE, 25,", "EMPTY_QUEUE, 24,", "EMPTY_QUEUE has the number 24 of UNSEARCHED"),
+        ("EMPTY_QUEUE, 25,", "UNSEARCHED, 25,", "UNSEARCHED stands here for the second time"),
         (
             "\"empty queue\", queued",
             "\"empty queue\", busy",
@@ -109,9 +93,7 @@ fn a_mistake_is_refused_by_its_line() {
         ),
     ] {
         let text = TEXT.replacen(before, after, 1);
-        let (line, said) = table::parse(&text)
-            .err()
-            .unwrap_or_else(|| panic!("{after}"));
+        let (line, said) = table::parse(&text).err().unwrap_or_else(|| panic!("{after}"));
         assert!(said.starts_with(message), "{after}: {said}");
         assert_eq!(line, line_of(&text, after), "{after}: {said}");
     }
@@ -120,11 +102,7 @@ fn a_mistake_is_refused_by_its_line() {
 /// The build reports a missing line at the mechanism that lacks it, or at the end.
 #[test]
 fn a_missing_line_is_told() {
-    let refused = |before: &str| {
-        table::parse(&TEXT.replacen(before, "", 1))
-            .err()
-            .expect(before)
-    };
+    let refused = |before: &str| table::parse(&TEXT.replacen(before, "", 1)).err().expect(before);
     let (line, said) = refused("PERCH_ERA(steer, 3.4)");
     assert_eq!(said, "steer has no line PERCH_ERA(steer, ...)");
     assert_eq!(line, line_of(TEXT, "PERCH_MECHANISM(steer,"));
@@ -132,8 +110,5 @@ fn a_missing_line_is_told() {
         "PERCH_REASON(stock, IDLE_GROUP, 23, \"idle group\", idle,\n\t     \
          \"3.4: the first idle group of CPUs, from the last-level cache downward.\")",
     );
-    assert_eq!(
-        said,
-        "no reason has the number 23: expected them without a gap"
-    );
+    assert_eq!(said, "no reason has the number 23: expected them without a gap");
 }

@@ -96,15 +96,8 @@ impl Summary {
             if unforced.asked < ENOUGH {
                 continue;
             }
-            if summary
-                .worst
-                .is_none_or(|worst| is_worse(&unforced, &worst.choices))
-            {
-                summary.worst = Some(Worst {
-                    reason,
-                    choices: unforced,
-                    unchanged,
-                });
+            if summary.worst.is_none_or(|worst| is_worse(&unforced, &worst.choices)) {
+                summary.worst = Some(Worst { reason, choices: unforced, unchanged });
             }
         }
         summary
@@ -127,26 +120,16 @@ mod tests {
     use super::*;
 
     fn of(asked: u64, differ: u64) -> Agreement {
-        Agreement {
-            asked,
-            differ,
-            unexplained: 0,
-        }
+        Agreement { asked, differ, unexplained: 0 }
     }
 
     fn worst(parts: &[(Reason, Agreement, Agreement)]) -> Option<(Reason, Agreement)> {
-        let parts = parts
-            .iter()
-            .map(|&(reason, all, forced)| (reason, all, forced, NONE));
+        let parts = parts.iter().map(|&(reason, all, forced)| (reason, all, forced, NONE));
         let worst = Summary::of(parts).worst;
         worst.map(|worst| (worst.reason, worst.choices))
     }
 
-    const NONE: Agreement = Agreement {
-        asked: 0,
-        differ: 0,
-        unexplained: 0,
-    };
+    const NONE: Agreement = Agreement { asked: 0, differ: 0, unexplained: 0 };
 
     #[test]
     fn worst_reason_is_not_the_one_with_most_differences() {
@@ -157,11 +140,7 @@ mod tests {
         ];
         let summary = Summary::of(parts.into_iter());
         assert_eq!(summary.total, of(100_650, 190));
-        let worst = Worst {
-            reason: Reason::SlowPath,
-            choices: of(150, 30),
-            unchanged: of(60, 2),
-        };
+        let worst = Worst { reason: Reason::SlowPath, choices: of(150, 30), unchanged: of(60, 2) };
         assert_eq!(summary.worst, Some(worst));
     }
 
@@ -170,10 +149,7 @@ mod tests {
         let few = (Reason::SlowPath, of(ENOUGH - 1, 20), NONE);
         let enough = (Reason::LlcScan, of(ENOUGH, 1), NONE);
         assert_eq!(worst(&[few]), None);
-        assert_eq!(
-            worst(&[few, enough]),
-            Some((Reason::LlcScan, of(ENOUGH, 1)))
-        );
+        assert_eq!(worst(&[few, enough]), Some((Reason::LlcScan, of(ENOUGH, 1))));
         assert_eq!(worst(&[]), None);
     }
 
@@ -183,10 +159,7 @@ mod tests {
         let forced = of(9_900, 0);
         let busy = (Reason::TargetBusy, of(10_000, 40), forced);
         let scan = (Reason::LlcScan, of(1000, 50), NONE);
-        assert_eq!(
-            worst(&[busy, scan]),
-            Some((Reason::TargetBusy, of(100, 40)))
-        );
+        assert_eq!(worst(&[busy, scan]), Some((Reason::TargetBusy, of(100, 40))));
         let parts = [busy, scan].map(|(reason, all, forced)| (reason, all, forced, NONE));
         let summary = Summary::of(parts.into_iter());
         assert_eq!(summary.forced, forced);

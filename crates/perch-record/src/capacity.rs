@@ -20,21 +20,16 @@ pub struct GroupCapacity {
 impl GroupCapacity {
     /// Returns the capacity of a set whose CPUs have these capacities.
     pub(crate) fn of(set: SetView<'_>, capacity: impl Fn(usize) -> u32) -> GroupCapacity {
-        let (sum, most) = set.iter().map(capacity).fold((0u32, 0), |(sum, most), c| {
-            (sum.saturating_add(c), most.max(c))
-        });
-        GroupCapacity {
-            set: set.number() as u32,
-            sum,
-            most,
-        }
+        let (sum, most) = set
+            .iter()
+            .map(capacity)
+            .fold((0u32, 0), |(sum, most), c| (sum.saturating_add(c), most.max(c)));
+        GroupCapacity { set: set.number() as u32, sum, most }
     }
 
     /// Returns the capacity of a set as the CPUs' rows have it.
     pub(crate) fn now(set: SetView<'_>, cpus: &[Row<CpuRow>]) -> GroupCapacity {
-        GroupCapacity::of(set, |cpu| {
-            cpus[cpu][Cpu::Capacity].min(u32::MAX.into()) as u32
-        })
+        GroupCapacity::of(set, |cpu| cpus[cpu][Cpu::Capacity].min(u32::MAX.into()) as u32)
     }
 
     /// Sets the capacity in the host that the policy is asked about. A set that the machine does not

@@ -45,13 +45,7 @@ const PARTS: [&[Cpu]; 4] = [
     &[Cpu::Idle, Cpu::SchedIdle],
     &[Cpu::IdleExitNs, Cpu::IdleSinceNs],
     &[Cpu::NrRunning, Cpu::NrDelayed],
-    &[
-        Cpu::Load,
-        Cpu::Runnable,
-        Cpu::Util,
-        Cpu::Capacity,
-        Cpu::CurrLoad,
-    ],
+    &[Cpu::Load, Cpu::Runnable, Cpu::Util, Cpu::Capacity, Cpu::CurrLoad],
 ];
 
 impl Replay {
@@ -103,22 +97,14 @@ impl Replay {
         let mut others = Vec::new();
         if w.unseen & UNSEEN_CONTEXT != 0 {
             let in_task = !Wake::default().with_flags(w.flags).in_task;
-            others.push(Given {
-                in_task: Some(in_task),
-                ..Given::default()
-            });
+            others.push(Given { in_task: Some(in_task), ..Given::default() });
         }
         if self.moment.wakee()[Task::Flags] & OLD_LOAD != 0 {
-            others.extend([0, u32::MAX >> 8].map(|load| Given {
-                load: Some(load),
-                ..Given::default()
-            }));
+            others.extend(
+                [0, u32::MAX >> 8].map(|load| Given { load: Some(load), ..Given::default() }),
+            );
         }
         let explains = |given: &Given| self.ask(self.model, given).cpu == chosen;
-        if others.iter().any(explains) {
-            Cause::NotRecorded
-        } else {
-            Cause::Model
-        }
+        if others.iter().any(explains) { Cause::NotRecorded } else { Cause::Model }
     }
 }

@@ -212,10 +212,7 @@ struct Course {
 
 impl Course {
     fn new(cpus: usize) -> Course {
-        Course {
-            leaving: vec![None; cpus],
-            ..Course::default()
-        }
+        Course { leaving: vec![None; cpus], ..Course::default() }
     }
 
     fn step(&mut self, moment: &Moment, topology: &Topology, examined: u32) {
@@ -243,9 +240,7 @@ impl Course {
         }
         if let Some(llc) = prev {
             let span = topology.llc_span(llc);
-            let idle = span
-                .iter()
-                .filter(|&cpu| moment.cpus()[cpu][Cpu::Idle] != 0);
+            let idle = span.iter().filter(|&cpu| moment.cpus()[cpu][Cpu::Idle] != 0);
             self.caches += 1;
             self.cpus += u64::from(span.weight());
             self.idle += idle.count() as u64;
@@ -302,9 +297,7 @@ mod tests {
             };
             let groups = vec![Row::default(); groups];
             let tasks = [&Row::default(), &Row::default()];
-            writer
-                .add(&wake_up, tasks, None, &rows, &groups)
-                .expect("memory");
+            writer.add(&wake_up, tasks, None, &rows, &groups).expect("memory");
         };
         for round in 0..10 {
             wake([1, 2, 0, if round == 5 { 3 } else { 1 }, 1], at_ns);
@@ -312,14 +305,8 @@ mod tests {
             at_ns += 8_000;
         }
         wake([9, 8, 2, 2, 2], at_ns + 50_000_000);
-        let undecided = Undecided {
-            queued: 7,
-            ..Undecided::default()
-        };
-        let footer = Footer {
-            undecided,
-            ..Footer::default()
-        };
+        let undecided = Undecided { queued: 7, ..Undecided::default() };
+        let footer = Footer { undecided, ..Footer::default() };
         writer.finish(footer).expect("memory");
         let reader = || Reader::new(&file[..]).expect("a recording");
         let model = Policy::new(Era::V6_5, Modes::default());
@@ -332,10 +319,7 @@ mod tests {
         assert_eq!(found.to_wake.median_ns, Some(5_000.0));
         assert_eq!(found.to_idle.median_ns, Some(5_000.0));
         assert_eq!(found.migrations, 1.0 / 20.0);
-        assert_eq!(
-            found.pulled_per_second.round(),
-            (1e9 / 77_000.0_f64).round()
-        );
+        assert_eq!(found.pulled_per_second.round(), (1e9 / 77_000.0_f64).round());
         assert_eq!(found.idle, Some(7.0 / 8.0));
         assert_eq!(found.never_left, Some(7.0 / 28.0));
     }

@@ -72,14 +72,7 @@ impl<'a> Record<'a> {
         let (capacities, rest) = rest.split_at_checked((cpus * 2).next_multiple_of(8))?;
         let (rows, rest) = rest.split_at_checked((wake.rows as usize).min(2) * cpus * ROW)?;
         let groups = if wake.rows == 2 { rest } else { &[] };
-        Some(Record {
-            wake,
-            sets,
-            capacities,
-            rows,
-            groups,
-            cpus,
-        })
+        Some(Record { wake, sets, capacities, rows, groups, cpus })
     }
 
     /// Returns true where a CPU is in a set.

@@ -89,10 +89,7 @@ pub(crate) fn has_function(functions: &str, name: &str) -> bool {
 
 pub(crate) fn unable(what: &str) -> impl Fn(libbpf_rs::Error) -> RecordError {
     let what = what.to_string();
-    move |source| RecordError::Kernel {
-        what: what.clone(),
-        source,
-    }
+    move |source| RecordError::Kernel { what: what.clone(), source }
 }
 
 impl Recorder {
@@ -137,9 +134,9 @@ impl Recorder {
                     map.set_max_entries(possible as u32).map_err(&failed)?;
                     map.set_value_size(8 * words as u32).map_err(&failed)?;
                 }
-                Some("groups") => map
-                    .set_max_entries(groups.len().max(1) as u32)
-                    .map_err(&failed)?,
+                Some("groups") => {
+                    map.set_max_entries(groups.len().max(1) as u32).map_err(&failed)?
+                }
                 Some("counts") => map.set_max_entries(possible as u32).map_err(&failed)?,
                 Some("ring") => map.set_max_entries(ring).map_err(&failed)?,
                 Some(name) if name.ends_with(".rodata") => {
@@ -157,9 +154,7 @@ impl Recorder {
         let places = map_of(&object, "groups")?;
         for (i, group) in groups.iter().enumerate() {
             let place = [group.cpu.to_ne_bytes(), group.level.to_ne_bytes()].concat();
-            places
-                .update(&(i as u32).to_ne_bytes(), &place, MapFlags::ANY)
-                .map_err(&failed)?;
+            places.update(&(i as u32).to_ne_bytes(), &place, MapFlags::ANY).map_err(&failed)?;
         }
         let llcs = map_of(&object, "llcs")?;
         for cpu in 0..possible {
@@ -168,21 +163,13 @@ impl Recorder {
             let llc = (cpu < topology.nr_cpus()).then(|| topology.llc(cpu));
             if let Some(llc) = llc.flatten() {
                 let cpus = topology.shared_span(llc);
-                cpus.iter()
-                    .for_each(|other| set[other / 64] |= 1 << (other % 64));
+                cpus.iter().for_each(|other| set[other / 64] |= 1 << (other % 64));
             }
             let value: Vec<u8> = set.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            llcs.update(&(cpu as u32).to_ne_bytes(), &value, MapFlags::ANY)
-                .map_err(&failed)?;
+            llcs.update(&(cpu as u32).to_ne_bytes(), &value, MapFlags::ANY).map_err(&failed)?;
         }
-        let mut recorder = Recorder {
-            object,
-            links: Vec::new(),
-            hz: 0,
-            cpus: possible,
-            hears,
-            queues: None,
-        };
+        let mut recorder =
+            Recorder { object, links: Vec::new(), hz: 0, cpus: possible, hears, queues: None };
         recorder.hz = recorder.measure_hz()?;
         Ok(recorder)
     }
@@ -207,9 +194,7 @@ impl Recorder {
         let value = map.lookup(&key.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(unable(name))?.unwrap_or_default();
         let words = value.chunks_exact(8);
-        Ok(words
-            .map(|w| u64::from_ne_bytes(w.try_into().expect("eight bytes")))
-            .collect())
+        Ok(words.map(|w| u64::from_ne_bytes(w.try_into().expect("eight bytes"))).collect())
     }
 
     /// The kernel tells nobody how long a jiffy is, so this function counts the jiffies of a fifth
@@ -219,9 +204,7 @@ impl Recorder {
             let mut programs = self.object.progs_mut();
             let program = programs.find(|p| p.name() == "look_at_clocks");
             let program = program.ok_or_else(|| RecordError::Missing("clocks".to_string()))?;
-            program
-                .test_run(ProgramInput::default())
-                .map_err(unable("the kernel's clocks"))?;
+            program.test_run(ProgramInput::default()).map_err(unable("the kernel's clocks"))?;
             let data = self.data(".data.clocks", 0)?;
             Ok((data[0], data[1]))
         };
@@ -279,11 +262,7 @@ impl Recorder {
                 held,
                 others: asked.saturating_sub(tried),
             },
-            decisions: self
-                .queues
-                .as_ref()
-                .map(QueueRecorder::counts)
-                .transpose()?,
+            decisions: self.queues.as_ref().map(QueueRecorder::counts).transpose()?,
         })
     }
 

@@ -53,10 +53,7 @@ impl DomainDistance {
             DomainDistance::Same
         } else if topology.core_span(one).contains(other) {
             DomainDistance::Core
-        } else if topology
-            .cluster_span(one)
-            .is_some_and(|c| c.contains(other))
-        {
+        } else if topology.cluster_span(one).is_some_and(|c| c.contains(other)) {
             DomainDistance::Cluster
         } else if llc(one).is_some() && llc(one) == llc(other) {
             DomainDistance::Llc
@@ -128,11 +125,7 @@ impl Tally {
         self.asked += 1;
         self.same += u64::from(same);
         let (reason, stake) = (verdict.reason, asked.stake);
-        let one = Agreement {
-            asked: 1,
-            differ: u64::from(!same),
-            unexplained: 0,
-        };
+        let one = Agreement { asked: 1, differ: u64::from(!same), unexplained: 0 };
         self.by_reason[reason as usize][usize::from(stake.to_win)].add(&one);
         if stake.forces(reason) {
             self.forced[reason as usize].add(&one);
@@ -192,9 +185,7 @@ impl Tally {
 
     fn add(&mut self, other: &Tally) {
         let pair = |sum: &mut [u64], more: &[u64]| {
-            sum.iter_mut()
-                .zip(more)
-                .for_each(|(sum, more)| *sum += more);
+            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         };
         self.asked += other.asked;
         self.same += other.same;
@@ -209,10 +200,7 @@ impl Tally {
         for (sum, more) in self.unchanged.iter_mut().zip(&other.unchanged) {
             sum.add(more);
         }
-        pair(
-            self.by_distance.as_flattened_mut(),
-            other.by_distance.as_flattened(),
-        );
+        pair(self.by_distance.as_flattened_mut(), other.by_distance.as_flattened());
         pair(&mut self.idle, &other.idle);
         pair(&mut self.fits, &other.fits);
         pair(&mut self.by_cause, &other.by_cause);
@@ -344,11 +332,7 @@ impl Replay {
                 }
                 _ => None,
             };
-            look(&Decided {
-                verdicts,
-                cause,
-                moment: &replay.moment,
-            });
+            look(&Decided { verdicts, cause, moment: &replay.moment });
         })?;
         self.decisions(block, &mut outcome, |_, _| {})?;
         Ok(outcome)
@@ -383,10 +367,7 @@ impl Replay {
         block: &Block,
         mut look: impl FnMut(&mut Replay),
     ) -> Result<(), FormatError> {
-        let damaged = |what: BlockError| FormatError::Damaged {
-            at: block.at,
-            source: what.into(),
-        };
+        let damaged = |what: BlockError| FormatError::Damaged { at: block.at, source: what.into() };
         let mut cursor = block.cursor();
         cursor.begin(&mut self.moment);
         for (cpu, row) in self.moment.cpus().iter().enumerate() {
@@ -453,10 +434,7 @@ impl Replay {
     /// Returns true where the slow path decides, or the search for the CPU that fits best.
     fn looks_everywhere(&self) -> bool {
         let w = self.moment.wake_up();
-        let wake = Wake {
-            this_cpu: w.this_cpu as usize,
-            ..Wake::default().with_flags(w.flags)
-        };
+        let wake = Wake { this_cpu: w.this_cpu as usize, ..Wake::default().with_flags(w.flags) };
         compares(self.host.topology(), &wake)
     }
 
@@ -488,10 +466,7 @@ impl Replay {
             prev_cpu: w.prev_cpu as usize,
             ..Wake::default().with_flags(w.flags)
         };
-        let wake = Wake {
-            in_task: given.in_task.unwrap_or(wake.in_task),
-            ..wake
-        };
+        let wake = Wake { in_task: given.in_task.unwrap_or(wake.in_task), ..wake };
         let cpus = self.moment.cpus().len();
         let idle = u32::MAX - w.this_cpu;
         let waker_id = if w.waker == 0 { idle } else { w.waker };
@@ -502,14 +477,12 @@ impl Replay {
             let group = self.host.only_group();
             for cpu in 0..cpus {
                 let word = w.queued.get(cpu / 64).copied().unwrap_or(0);
-                self.host
-                    .set_queued(group, cpu, word >> (cpu % 64) & 1 != 0);
+                self.host.set_queued(group, cpu, word >> (cpu % 64) & 1 != 0);
             }
             wakee.set_group(Some(group));
         }
         let affinity = self.moment.affinity().unwrap_or(&self.all);
-        self.host
-            .select(&policy, &wake, &mut waker, &mut wakee, affinity)
+        self.host.select(&policy, &wake, &mut waker, &mut wakee, affinity)
     }
 }
 

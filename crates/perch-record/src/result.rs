@@ -111,10 +111,9 @@ impl Agreements {
             total: Part::of(&summary.total),
             forced: Part::of(&summary.forced),
             unforced: Part::of(&summary.unforced()),
-            worst: summary.worst.map(|worst| Worst {
-                reason: worst.reason.name(),
-                part: Part::of(&worst.choices),
-            }),
+            worst: summary
+                .worst
+                .map(|worst| Worst { reason: worst.reason.name(), part: Part::of(&worst.choices) }),
             worst_at_least: ENOUGH,
         }
     }

@@ -39,10 +39,7 @@ impl<W: Write> Sink<W> {
             hz,
             cpus: vec![Row::default(); topology.nr_cpus()],
             groups: vec![Row::default(); topology.nr_shared()],
-            sets: group_places(topology)
-                .iter()
-                .map(|place| place.set)
-                .collect(),
+            sets: group_places(topology).iter().map(|place| place.set).collect(),
             wake_up: WakeUp::default(),
         }
     }
@@ -72,11 +69,7 @@ impl<W: Write> Sink<W> {
         let wake = &record.wake;
         let sides = [wake.this_cpu, wake.prev_cpu].map(|cpu| cpu as usize);
         let n = self.cpus.len();
-        if sides
-            .into_iter()
-            .chain([wake.chosen as usize])
-            .any(|cpu| cpu >= n)
-        {
+        if sides.into_iter().chain([wake.chosen as usize]).any(|cpu| cpu >= n) {
             // The CPU came after the recorder looked at the machine.
             return 0;
         }
@@ -256,9 +249,7 @@ fn task_row(task: &RawTask, wake: &RawWake, hz: u64, cpus: usize) -> Row<TaskRow
     row[Task::WakeeFlips] = task.wakee_flips.into();
     // The number of jiffies between then and now.
     let ago = wake.jiffies.wrapping_sub(task.flip_decay_at);
-    row[Task::FlipDecayAtNs] = wake
-        .at_ns
-        .saturating_sub(ago.saturating_mul(1_000_000_000 / hz));
+    row[Task::FlipDecayAtNs] = wake.at_ns.saturating_sub(ago.saturating_mul(1_000_000_000 / hz));
     let recent = u64::from(task.recent_cpu);
     row[Task::RecentCpu] = if recent < cpus as u64 { recent + 1 } else { 0 };
     row[Task::Load] = task.load.into();
@@ -297,22 +288,14 @@ mod tests {
             "name = \"four\"\n[topology]\npackages = 1\nllcs_per_node = 1\ncores_per_llc = 4\n";
         let machine = Machine::from_toml_str(text, "four").expect("a machine");
         let topology = Topology::new(&machine);
-        let header = Header {
-            machine: machine.to_toml(),
-            era: "6.1".to_string(),
-            ..Header::default()
-        };
+        let header =
+            Header { machine: machine.to_toml(), era: "6.1".to_string(), ..Header::default() };
         let n = topology.nr_cpus();
         let writer = Writer::new(Vec::new(), header, n, topology.nr_shared()).expect("memory");
         let mut sink = Sink::new(&topology, writer, 250);
         for context in [raw::IN_TASK, raw::IN_TASK | raw::HEARD] {
-            let wake = RawWake {
-                context,
-                prev_cpu: 1,
-                chosen: 3,
-                nr_allowed: 4,
-                ..RawWake::default()
-            };
+            let wake =
+                RawWake { context, prev_cpu: 1, chosen: 3, nr_allowed: 4, ..RawWake::default() };
             // CPU 3 is idle at first, CPU 2 at last.
             let bytes = bytes(&wake, [15, 8, 0, 12, 0, 15, 14]);
             assert!(Record::parse(&bytes, 4).is_some());

@@ -45,11 +45,7 @@ impl Stake {
         let to_take = to_win || any_seen(host.sched_idle_words());
         // A waker whose CPU the wakee may not use leaves only the previous CPU.
         let one_aim = w.this_cpu == w.prev_cpu || !allowed.contains(w.this_cpu as usize);
-        Stake {
-            to_win,
-            unchanged: w.later.is_empty(),
-            one_left: one_aim && !to_take,
-        }
+        Stake { to_win, unchanged: w.later.is_empty(), one_left: one_aim && !to_take }
     }
 
     /// Returns true if only one CPU was possible for a choice with this reason. The slow path and

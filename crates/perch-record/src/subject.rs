@@ -64,10 +64,7 @@ impl Subject {
         let known = [topology.nr_cpus(), topology.nr_shared()];
         let rows = header.rows.unwrap_or(known);
         if rows != known {
-            return Err(SubjectError::Rows {
-                rows,
-                machine: known,
-            });
+            return Err(SubjectError::Rows { rows, machine: known });
         }
         let era = match era {
             Some(era) => era,
@@ -80,11 +77,7 @@ impl Subject {
         if let Some(mechanism) = unrecorded(&modes) {
             return Err(SubjectError::Unrecorded { modes, mechanism });
         }
-        Ok(Subject {
-            machine,
-            topology,
-            model: Policy::new(era, modes),
-        })
+        Ok(Subject { machine, topology, model: Policy::new(era, modes) })
     }
 }
 
@@ -133,9 +126,7 @@ pub fn check_era(era: Era) -> Result<(), &'static str> {
 /// holds.
 pub fn unrecorded(modes: &Modes) -> Option<Mechanism> {
     let never = |m: &Mechanism| m.recording().0 == Recording::Never;
-    let on = modes
-        .iter()
-        .find(|(m, mode)| never(m) && *mode != Mode::Off);
+    let on = modes.iter().find(|(m, mode)| never(m) && *mode != Mode::Off);
     on.map(|(mechanism, _)| mechanism)
 }
 
@@ -167,9 +158,7 @@ impl<R: Read> Reader<R> {
         }
         let decisions = footer.and_then(|footer| footer.decisions.as_ref());
         if let Some(n) = decisions.map(|counts| counts.dropped).filter(|&n| n > 0) {
-            missing.push(format!(
-                "{n} decisions about queues were lost while {path} was recorded"
-            ));
+            missing.push(format!("{n} decisions about queues were lost while {path} was recorded"));
         }
         missing
     }

@@ -140,11 +140,7 @@ pub fn synthetic(
         };
         let wake_up = WakeUp {
             at_ns,
-            class: if real_time {
-                Class::RealTime
-            } else {
-                Class::Fair
-            },
+            class: if real_time { Class::RealTime } else { Class::Fair },
             flags: wake.flags(),
             this_cpu: wake.this_cpu as u32,
             prev_cpu: wake.prev_cpu as u32,
@@ -186,13 +182,8 @@ fn decide(
     left: &mut dyn FnMut((TaskState, TaskState)),
 ) -> usize {
     let mut host = Host::new(topology.clone());
-    cpus.iter()
-        .enumerate()
-        .for_each(|(cpu, row)| row.put(&mut host, cpu));
-    groups
-        .iter()
-        .enumerate()
-        .for_each(|(g, row)| row.put(&mut host, g));
+    cpus.iter().enumerate().for_each(|(cpu, row)| row.put(&mut host, cpu));
+    groups.iter().enumerate().for_each(|(g, row)| row.put(&mut host, g));
     capacities.iter().for_each(|group| group.put(&mut host));
     let all = CpuMask::full(cpus.len());
     let verdict = host.select(&policy, wake, &mut waker, &mut wakee, &all);

@@ -54,9 +54,7 @@ fn kernels(all: &[ArmKernel]) -> String {
 
 fn kernel(era: &str, domain: Option<&str>, hz: u32) -> String {
     // The text names the root domain only where it is not the stock one.
-    let domain = domain.map_or(String::new(), |name| {
-        format!(" with its root domain {name}")
-    });
+    let domain = domain.map_or(String::new(), |name| format!(" with its root domain {name}"));
     let hz = match hz {
         0 => String::new(),
         hz => format!(", {hz} Hz"),
@@ -111,10 +109,8 @@ mod tests {
         }
         let text = comparison(&found, Format::Csv);
         assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,,"));
-        let origin = Origin {
-            version: "0.1.0".to_string(),
-            command: "perch lab compare".to_string(),
-        };
+        let origin =
+            Origin { version: "0.1.0".to_string(), command: "perch lab compare".to_string() };
         for paste in [Paste::Lkml, Paste::Mmtests, Paste::Cases, Paste::Imp] {
             let text = paste_comparison(&found, &origin, paste);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

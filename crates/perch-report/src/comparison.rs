@@ -85,18 +85,9 @@ pub(crate) fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 
         ("decisions by reason", &comparison.decisions),
         ("decisions by chosen CPU", &comparison.chosen),
         ("decisions by cache step", &comparison.cache),
-        (
-            "decisions by distance from the waker",
-            &comparison.wake_distance,
-        ),
-        (
-            "wake-ups by distance from the previous CPU",
-            &comparison.migrations,
-        ),
-        (
-            "tasks moved by the balancer, by distance",
-            &comparison.balanced,
-        ),
+        ("decisions by distance from the waker", &comparison.wake_distance),
+        ("wake-ups by distance from the previous CPU", &comparison.migrations),
+        ("tasks moved by the balancer, by distance", &comparison.balanced),
         ("virtual machines", &comparison.guests),
         ("in all", &comparison.totals),
     ]
@@ -121,14 +112,8 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
             _ => (percent(arm.delta_pct), interval(arm.delta_ci95_pct)),
         };
         let ci95 = arm.ci95.map_or(String::new(), figure);
-        let mut row = vec![
-            arm.arm.clone(),
-            modes.modes.clone(),
-            figure(arm.mean),
-            ci95,
-            delta,
-            half,
-        ];
+        let mut row =
+            vec![arm.arm.clone(), modes.modes.clone(), figure(arm.mean), ci95, delta, half];
         if has_marks {
             let mark = if marked(arm) { settled::MARK } else { "" };
             row.push(mark.to_string());
@@ -182,23 +167,13 @@ fn count_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
 /// Writes one line a figure: its kind, its name, the arm, the value, and the interval where the
 /// figure has one. Arms on several kernels have a line with the name of their kernel.
 fn csv(comparison: &Comparison) -> String {
-    let header = [
-        "kind",
-        "name",
-        "unit",
-        "arm",
-        "value",
-        "ci95",
-        "delta_pct",
-        "delta_ci95_pct",
-        "settled",
-    ];
+    let header =
+        ["kind", "name", "unit", "arm", "value", "ci95", "delta_pct", "delta_ci95_pct", "settled"];
     let mut records = vec![header.map(str::to_string).to_vec()];
     if circumstances::has_several_kernels(comparison) {
         for kernel in &comparison.kernels {
-            let mut record = ["kernel", &kernel.release, "", &kernel.arm]
-                .map(str::to_string)
-                .to_vec();
+            let mut record =
+                ["kernel", &kernel.release, "", &kernel.arm].map(str::to_string).to_vec();
             record.extend([const { String::new() }; 4]);
             records.push(record);
         }
@@ -314,10 +289,7 @@ pub(crate) mod tests {
                 effort: Some(Thoroughness::Normal),
             }),
             arms: [("a", "cluster=off"), ("b", "cluster=perch")]
-                .map(|(name, modes)| ArmModes {
-                    name: name.to_string(),
-                    modes: modes.to_string(),
-                })
+                .map(|(name, modes)| ArmModes { name: name.to_string(), modes: modes.to_string() })
                 .to_vec(),
             kernels: Vec::new(),
             scores: vec![ScoreRow {
@@ -386,16 +358,10 @@ pub(crate) mod tests {
     #[test]
     fn csv_has_a_line_a_statistic_but_the_mean() {
         let text = comparison(&described(), Format::Csv);
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| line.starts_with("99th"))
-            .collect();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("99th")).collect();
         assert_eq!(
             lines,
-            [
-                "99th,throughput,MB/s,a,5284.1,,0,,",
-                "99th,throughput,MB/s,b,5953,,2.5,,"
-            ]
+            ["99th,throughput,MB/s,a,5284.1,,0,,", "99th,throughput,MB/s,b,5953,,2.5,,"]
         );
         assert!(!text.contains("mean"), "{text}");
     }
@@ -459,10 +425,7 @@ pub(crate) mod tests {
         // Nor does a time by hand.
         let (doubts, beside) = short(None);
         assert!(doubts[0].starts_with(words), "{doubts:?}");
-        assert!(
-            doubts[0].ends_with("(a longer --warmup, or none by hand)"),
-            "{doubts:?}"
-        );
+        assert!(doubts[0].ends_with("(a longer --warmup, or none by hand)"), "{doubts:?}");
         assert_eq!(beside, [true; 2]);
     }
 
@@ -475,10 +438,7 @@ pub(crate) mod tests {
         });
         let words = "not settled: what was measured, 100 ms, is shorter than the 2.044 s that";
         assert!(doubts[0].starts_with(words), "{doubts:?}");
-        assert!(
-            doubts[0].ends_with("(a longer --measure, or none by hand)"),
-            "{doubts:?}"
-        );
+        assert!(doubts[0].ends_with("(a longer --measure, or none by hand)"), "{doubts:?}");
         assert_eq!((doubts.len(), beside), (1, [true; 2]));
     }
 
@@ -523,9 +483,7 @@ pub(crate) mod tests {
             let text = comparison(&found, format);
             let line = |name: &str| -> Vec<&str> {
                 let line = text.lines().find(|line| line.contains(name)).unwrap();
-                line.split([' ', '|'])
-                    .filter(|word| !word.is_empty())
-                    .collect()
+                line.split([' ', '|']).filter(|word| !word.is_empty()).collect()
             };
             assert_eq!(line("target idle"), ["target", "idle", "1000", "-"]);
             assert_eq!(line("rare"), ["rare", "0.03", "1"]);
@@ -535,10 +493,7 @@ pub(crate) mod tests {
             }
         }
         let text = comparison(&found, Format::Csv);
-        assert!(
-            text.contains("decisions by reason,target idle,1/s,b,,,,,\n"),
-            "{text}"
-        );
+        assert!(text.contains("decisions by reason,target idle,1/s,b,,,,,\n"), "{text}");
         let text = comparison(&found, Format::Json);
         let json: Comparison = serde_json::from_str(&text).unwrap();
         assert_eq!(json.decisions, found.decisions);
@@ -568,10 +523,7 @@ pub(crate) mod tests {
         // One arm with a figure makes a row, in which the other has a dash.
         found.scores[1].arms[0].mean = 4.0;
         let table = comparison(&found, Format::Table);
-        assert!(
-            table.contains("wake-up latency (MB/s") && !table.contains("NaN"),
-            "{table}"
-        );
+        assert!(table.contains("wake-up latency (MB/s") && !table.contains("NaN"), "{table}");
     }
 
     #[test]

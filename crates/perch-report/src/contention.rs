@@ -28,16 +28,8 @@ pub fn contention(arms: &[Contention], format: Format) -> String {
     }
 }
 
-const HEADER: [&str; 8] = [
-    "kind",
-    "name",
-    "unit",
-    "arm",
-    "value",
-    "ci95",
-    "delta_pct",
-    "delta_ci95_pct",
-];
+const HEADER: [&str; 8] =
+    ["kind", "name", "unit", "arm", "value", "ci95", "delta_pct", "delta_ci95_pct"];
 
 /// Returns, for each arm, the lines and then the users of those that matter. `mark` begins a
 /// heading.

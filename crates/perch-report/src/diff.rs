@@ -49,10 +49,7 @@ fn sections(diff: &Diff, mark: &str, write: fn(&Grid) -> String) -> String {
         |count: &&CountDiff| count.delta_pct.is_nan() || count.delta_pct.abs() >= SHOWN_PCT;
     let shown: Vec<&CountDiff> = diff.counts.iter().filter(is_shown).collect();
     if !shown.is_empty() {
-        let _ = writeln!(
-            text,
-            "\n{mark}counts that moved, per simulated second{blank}"
-        );
+        let _ = writeln!(text, "\n{mark}counts that moved, per simulated second{blank}");
         text.push_str(&write(&count_grid(&shown)));
     }
     match diff.counts.len() - shown.len() {
@@ -111,15 +108,7 @@ fn count_grid(counts: &[&CountDiff]) -> Grid {
 
 /// Returns the header of a CSV whose lines say with `what` which figure an arm's change is of.
 fn header(what: &[&str]) -> Vec<String> {
-    let change = [
-        "arm",
-        "old",
-        "old_ci95",
-        "new",
-        "new_ci95",
-        "delta_pct",
-        "delta_ci95_pct",
-    ];
+    let change = ["arm", "old", "old_ci95", "new", "new_ci95", "delta_pct", "delta_ci95_pct"];
     let columns = what.iter().chain(&change);
     columns.map(|column| column.to_string()).collect()
 }

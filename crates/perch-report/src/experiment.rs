@@ -53,12 +53,7 @@ fn blocks(reports: &[Report], block: impl Fn(&Report) -> String) -> String {
 }
 
 fn terminal_tables(report: &Report) -> String {
-    let mut text = format!(
-        "{}\n{}\n{}\n",
-        report.title,
-        report.source,
-        circumstances(report)
-    );
+    let mut text = format!("{}\n{}\n{}\n", report.title, report.source, circumstances(report));
     for table in tables(report) {
         let iterations = iterations(report, &table[0]);
         let _ = writeln!(text, "\n{}", heading(report, &table[0], iterations));
@@ -84,12 +79,8 @@ fn terminal(report: &Report) -> String {
 }
 
 fn markdown_tables(report: &Report) -> String {
-    let mut text = format!(
-        "## {}\n\n{}. {}.\n",
-        report.title,
-        report.source,
-        circumstances(report)
-    );
+    let mut text =
+        format!("## {}\n\n{}. {}.\n", report.title, report.source, circumstances(report));
     for table in tables(report) {
         let iterations = iterations(report, &table[0]);
         let _ = writeln!(text, "\n### {}\n", heading(report, &table[0], iterations));
@@ -118,11 +109,7 @@ fn markdown(report: &Report) -> String {
 
 /// Returns the circumstances that bring the report back.
 fn circumstances(report: &Report) -> String {
-    format!(
-        "{}; {}",
-        circumstances::of_report(report),
-        circumstances::modes(&report.arms)
-    )
+    format!("{}; {}", circumstances::of_report(report), circumstances::modes(&report.arms))
 }
 
 /// Returns the iterations behind the table of `cell`, where the table's rows are statistics.
@@ -134,15 +121,8 @@ fn iterations<'a>(report: &'a Report, cell: &CellReport) -> Option<&'a Iteration
 
 fn heading(report: &Report, cell: &CellReport, iterations: Option<&Iterations>) -> String {
     // The heading tells this direction, because readers expect the other one.
-    let direction = if cell.higher_is_better {
-        ""
-    } else {
-        ", less is better"
-    };
-    let mut text = format!(
-        "{}, {} ({}{direction})",
-        cell.benchmark, cell.place, cell.unit
-    );
+    let direction = if cell.higher_is_better { "" } else { ", less is better" };
+    let mut text = format!("{}, {} ({}{direction})", cell.benchmark, cell.place, cell.unit);
     if let Some(found) = iterations {
         let count = found.arms.first().map_or(0, |arm| arm.values.len());
         let _ = write!(text, ": {count} iterations of {}", found.workload);
@@ -167,22 +147,12 @@ fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
 fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
     // The name of a further arm's figure: where rows are statistics, the row itself names the
     // figure.
-    let figure = if iterations.is_some() {
-        "figure"
-    } else {
-        "mean"
-    };
+    let figure = if iterations.is_some() { "figure" } else { "mean" };
     let mut grid = Grid::default();
     grid.column("", "row", Align::Left);
     for (group, names) in [
-        (
-            "published",
-            &["baseline", "patched", "delta", "tolerance"][..],
-        ),
-        (
-            "simulated",
-            &["baseline", "patched", "delta", "±95%", "runs"][..],
-        ),
+        ("published", &["baseline", "patched", "delta", "tolerance"][..]),
+        ("simulated", &["baseline", "patched", "delta", "±95%", "runs"][..]),
     ] {
         for name in names {
             grid.column(group, name, Align::Right);
@@ -221,10 +191,7 @@ fn row(cell: &CellReport) -> Vec<String> {
     let (change, direction) = if cell.calibration {
         ("fitted".to_string(), cell.fitted.join("+"))
     } else {
-        (
-            said(cell.verdict),
-            cell.direction.map_or("-".to_string(), said),
-        )
+        (said(cell.verdict), cell.direction.map_or("-".to_string(), said))
     };
     let tolerance = cell.tolerance.map_or("-".to_string(), |tolerance| {
         let [low, high] = [tolerance.low_pct, tolerance.high_pct].map(percent);
@@ -241,8 +208,7 @@ fn row(cell: &CellReport) -> Vec<String> {
         percent(simulated.delta_pct),
         interval(simulated.ci95_pct),
         cell.repetitions.to_string(),
-        cell.baseline_ratio
-            .map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
+        cell.baseline_ratio.map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
         change,
         direction,
     ];
@@ -262,17 +228,11 @@ fn summary(report: &Report) -> Vec<String> {
     };
     let verdicts = |agree: usize, disagree: usize, undecided: usize| {
         let whole = agree + disagree + undecided;
-        format!(
-            "{} agree, {disagree} disagree, {undecided} undecided",
-            share(agree, whole)
-        )
+        format!("{} agree, {disagree} disagree, {undecided} undecided", share(agree, whole))
     };
     let unsettled = settled::of_report(report);
     [
-        format!(
-            "changes: {}",
-            verdicts(summary.agrees, summary.disagrees, summary.undecided)
-        ),
+        format!("changes: {}", verdicts(summary.agrees, summary.disagrees, summary.undecided)),
         format!(
             "directions: {}",
             verdicts(
@@ -339,19 +299,13 @@ fn closeness(closeness: &Closeness) -> [String; 3] {
     [
         closeness.rows.to_string(),
         format!("{:.1}", closeness.rms_pp),
-        closeness
-            .spearman
-            .map_or("-".to_string(), |order| format!("{order:.2}")),
+        closeness.spearman.map_or("-".to_string(), |order| format!("{order:.2}")),
     ]
 }
 
 fn csv(reports: &[Report]) -> String {
     let mut arms: Vec<&str> = Vec::new();
-    for further in reports
-        .iter()
-        .flat_map(|report| &report.cells)
-        .flat_map(|cell| &cell.further)
-    {
+    for further in reports.iter().flat_map(|report| &report.cells).flat_map(|cell| &cell.further) {
         if !arms.contains(&further.arm.as_str()) {
             arms.push(&further.arm);
         }
@@ -409,8 +363,7 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         cell.simulated.patched.to_string(),
         finite(cell.simulated.delta_pct),
         optional(cell.simulated.ci95_pct),
-        cell.baseline_ratio
-            .map_or(String::new(), |ratio| ratio.to_string()),
+        cell.baseline_ratio.map_or(String::new(), |ratio| ratio.to_string()),
         cell.calibration.to_string(),
         cell.within.to_string(),
         cell.sign_agrees.to_string(),
@@ -420,8 +373,7 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         optional(cell.tolerance.map(|tolerance| tolerance.high_pct)),
         cell.repetitions.to_string(),
         cell.verdict.name().to_string(),
-        cell.direction
-            .map_or(String::new(), |verdict| verdict.name().to_string()),
+        cell.direction.map_or(String::new(), |verdict| verdict.name().to_string()),
     ];
     for arm in arms {
         match cell.further.iter().find(|further| further.arm == *arm) {
@@ -444,11 +396,7 @@ pub(crate) fn optional(value: Option<f64>) -> String {
 /// Writes the value; an empty text where it is not a finite number, such as a change from 0. JSON
 /// has null there.
 pub(crate) fn finite(value: f64) -> String {
-    if value.is_finite() {
-        value.to_string()
-    } else {
-        String::new()
-    }
+    if value.is_finite() { value.to_string() } else { String::new() }
 }
 
 #[cfg(test)]

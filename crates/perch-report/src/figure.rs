@@ -3,11 +3,7 @@
 
 /// Returns which way a score is better.
 pub fn direction(higher_is_better: bool) -> &'static str {
-    if higher_is_better {
-        "more is better"
-    } else {
-        "less is better"
-    }
+    if higher_is_better { "more is better" } else { "less is better" }
 }
 
 /// Returns `value` with about four significant digits, and none after the point from 10 000 on; a dash
@@ -49,21 +45,14 @@ mod tests {
 
     #[test]
     fn figures_keep_the_digits_that_mean_something() {
-        let shown: Vec<String> = [0.0, 0.1234, 9.876, 325.9673, 5259.1633, 82201.5799]
-            .map(figure)
-            .into();
-        assert_eq!(
-            shown,
-            ["0.00", "0.123", "9.876", "325.97", "5259.2", "82202"]
-        );
+        let shown: Vec<String> =
+            [0.0, 0.1234, 9.876, 325.9673, 5259.1633, 82201.5799].map(figure).into();
+        assert_eq!(shown, ["0.00", "0.123", "9.876", "325.97", "5259.2", "82202"]);
         assert_eq!([f64::NAN, f64::INFINITY].map(figure), ["-", "-"]);
     }
 
     #[test]
     fn changes_have_a_sign_unless_they_are_none() {
-        assert_eq!(
-            [16.24, -1.379, -0.001].map(percent),
-            ["+16.24%", "-1.38%", "+0.00%"]
-        );
+        assert_eq!([16.24, -1.379, -0.001].map(percent), ["+16.24%", "-1.38%", "+0.00%"]);
     }
 }

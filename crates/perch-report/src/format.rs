@@ -78,12 +78,7 @@ pub struct UnknownFormat {
 
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "unknown format `{}`: expected one of {}",
-            self.name,
-            self.known.join(", ")
-        )
+        write!(f, "unknown format `{}`: expected one of {}", self.name, self.known.join(", "))
     }
 }
 
@@ -110,12 +105,10 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Format, UnknownFormat> {
         let found = FORMATS.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, format)| *format)
-            .ok_or_else(|| UnknownFormat {
-                name: name.to_string(),
-                known: FORMATS.iter().map(|(name, _)| *name).collect(),
-            })
+        found.map(|(_, format)| *format).ok_or_else(|| UnknownFormat {
+            name: name.to_string(),
+            known: FORMATS.iter().map(|(name, _)| *name).collect(),
+        })
     }
 }
 
@@ -126,10 +119,7 @@ mod tests {
     #[test]
     fn an_unknown_format_meets_the_known_ones() {
         let error = "xml".parse::<Format>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "unknown format `xml`: expected one of table, markdown, csv, json"
-        );
+        assert_eq!(error, "unknown format `xml`: expected one of table, markdown, csv, json");
         assert_eq!("csv".parse(), Ok(Format::Csv));
         let error = "xml".parse::<ResultFormat>().unwrap_err().to_string();
         assert_eq!(

@@ -33,10 +33,9 @@ fn reason(judged: &Judged) -> String {
     let changed = format!("{who} changed by {} ±{half:.2} points", percent(change.pct));
     match judged.outcome {
         GateOutcome::Passed => changed,
-        GateOutcome::Failed => format!(
-            "{changed}; the whole 95 % interval lies {} {bound}",
-            judged.gate.side()
-        ),
+        GateOutcome::Failed => {
+            format!("{changed}; the whole 95 % interval lies {} {bound}", judged.gate.side())
+        }
         GateOutcome::Undecided if !change.settled => {
             format!("{changed}; {MARK}, so it decides nothing")
         }

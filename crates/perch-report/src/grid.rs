@@ -30,11 +30,7 @@ impl Grid {
     /// Adds a column. Neighbours with the same `group`, which may be empty, stand under one
     /// heading.
     pub fn column(&mut self, group: &str, name: &str, align: Align) {
-        self.columns.push(Column {
-            group: group.to_string(),
-            name: name.to_string(),
-            align,
-        });
+        self.columns.push(Column { group: group.to_string(), name: name.to_string(), align });
     }
 
     /// Adds a row.
@@ -54,10 +50,7 @@ impl Grid {
             .enumerate()
             .map(|(index, column)| {
                 let cells = self.rows.iter().map(|row| row[index].chars().count());
-                cells
-                    .chain([column.name.chars().count()])
-                    .max()
-                    .unwrap_or(0)
+                cells.chain([column.name.chars().count()]).max().unwrap_or(0)
             })
             .collect();
         let groups = self.groups();
@@ -94,15 +87,9 @@ impl Grid {
             Align::Right => format!("{cell:>width$}", width = widths[index]),
         };
         let names = self.columns.iter().map(|column| column.name.as_str());
-        push_line(
-            &mut text,
-            names.enumerate().map(|(index, name)| pad(name, index)),
-        );
+        push_line(&mut text, names.enumerate().map(|(index, name)| pad(name, index)));
         for row in &self.rows {
-            push_line(
-                &mut text,
-                row.iter().enumerate().map(|(index, cell)| pad(cell, index)),
-            );
+            push_line(&mut text, row.iter().enumerate().map(|(index, cell)| pad(cell, index)));
         }
         text
     }
@@ -127,11 +114,7 @@ impl Grid {
         }
         text.push_str("\n|");
         for column in &self.columns {
-            text.push_str(if column.align == Align::Left {
-                "---|"
-            } else {
-                "--:|"
-            });
+            text.push_str(if column.align == Align::Left { "---|" } else { "--:|" });
         }
         for row in &self.rows {
             text.push_str("\n|");

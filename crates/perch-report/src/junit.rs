@@ -31,11 +31,7 @@ pub enum TestOutcome {
 /// Returns the XML of one suite.
 pub fn junit(suite: &str, cases: &[TestCase]) -> String {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    let mut put = |event: Event| {
-        writer
-            .write_event(event)
-            .expect("memory takes what is written")
-    };
+    let mut put = |event: Event| writer.write_event(event).expect("memory takes what is written");
     put(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
     let count = |is: fn(&TestOutcome) -> bool| {
         let counted = cases.iter().filter(|case| is(&case.outcome));
@@ -50,9 +46,7 @@ pub fn junit(suite: &str, cases: &[TestCase]) -> String {
         ("errors", "0"),
         ("skipped", &skipped),
     ];
-    put(Event::Start(
-        BytesStart::new("testsuites").with_attributes(counts),
-    ));
+    put(Event::Start(BytesStart::new("testsuites").with_attributes(counts)));
     let named = BytesStart::new("testsuite").with_attributes([("name", suite.as_str())]);
     put(Event::Start(named.with_attributes(counts)));
     for case in cases {
@@ -72,9 +66,7 @@ pub fn junit(suite: &str, cases: &[TestCase]) -> String {
         let inner = BytesStart::new(tag);
         match tag {
             "system-out" => put(Event::Start(inner)),
-            _ => put(Event::Start(
-                inner.with_attributes([("message", words.as_str())]),
-            )),
+            _ => put(Event::Start(inner.with_attributes([("message", words.as_str())]))),
         }
         put(Event::Text(BytesText::new(&words)));
         put(Event::End(BytesEnd::new(tag)));
@@ -108,11 +100,7 @@ mod tests {
     use quick_xml::Reader;
 
     fn case(name: &str, outcome: TestOutcome) -> TestCase {
-        TestCase {
-            class: "perch".to_string(),
-            name: name.to_string(),
-            outcome,
-        }
+        TestCase { class: "perch".to_string(), name: name.to_string(), outcome }
     }
 
     #[test]

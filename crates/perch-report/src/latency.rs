@@ -29,9 +29,7 @@ pub(crate) fn section(comparison: &Comparison, mark: &str, write: fn(&Grid) -> S
 fn alike(found: &[WakeLatency]) -> Option<String> {
     let is_alike =
         |arm: &&WakeLatency| arm.p50_us.is_finite() && figure(arm.p50_us) == figure(arm.p99_9_us);
-    let arms: Vec<&str> = (found.iter().filter(is_alike))
-        .map(|arm| arm.arm.as_str())
-        .collect();
+    let arms: Vec<&str> = (found.iter().filter(is_alike)).map(|arm| arm.arm.as_str()).collect();
     (!arms.is_empty()).then(|| {
         format!(
             "50th = 99.9th of {}: the model has no noise there, and cannot tell these percentiles apart",
@@ -56,11 +54,7 @@ fn grid(found: &[WakeLatency]) -> Option<Grid> {
 
 /// Returns a value with so many decimals; a dash where there is none.
 pub(crate) fn rounded(value: f64, decimals: usize) -> String {
-    if value.is_finite() {
-        format!("{value:.decimals$}")
-    } else {
-        "-".to_string()
-    }
+    if value.is_finite() { format!("{value:.decimals$}") } else { "-".to_string() }
 }
 
 /// Returns a rate per second, whole; one that would round to 0 keeps its first digit, so that what is rare
@@ -73,23 +67,13 @@ pub(crate) fn rate(value: f64) -> String {
 
 /// Returns a figure; a dash where there is none.
 pub(crate) fn said(value: f64) -> String {
-    if value.is_finite() {
-        figure(value)
-    } else {
-        "-".to_string()
-    }
+    if value.is_finite() { figure(value) } else { "-".to_string() }
 }
 
 /// Returns the lines of the CSV: percentiles, the histogram, and busy time by CPU.
 pub(crate) fn records(comparison: &Comparison) -> Vec<Vec<String>> {
     let record = |kind: &str, name: String, unit: &str, arm: &str, value: String| {
-        let mut record = vec![
-            kind.to_string(),
-            name,
-            unit.to_string(),
-            arm.to_string(),
-            value,
-        ];
+        let mut record = vec![kind.to_string(), name, unit.to_string(), arm.to_string(), value];
         record.extend([const { String::new() }; 3]);
         record
     };
@@ -98,23 +82,11 @@ pub(crate) fn records(comparison: &Comparison) -> Vec<Vec<String>> {
         let arm = found.arm.as_str();
         for (name, us) in found.percentiles() {
             let value = finite(us);
-            records.push(record(
-                "wake-up latency",
-                name.to_string(),
-                "us",
-                arm,
-                value,
-            ));
+            records.push(record("wake-up latency", name.to_string(), "us", arm, value));
         }
         for [ns, count] in &found.buckets {
             let (name, value) = (ns.to_string(), count.to_string());
-            records.push(record(
-                "wake-ups by latency up to, ns",
-                name,
-                "",
-                arm,
-                value,
-            ));
+            records.push(record("wake-ups by latency up to, ns", name, "", arm, value));
         }
     }
     for found in &comparison.cpus {

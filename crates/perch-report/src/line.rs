@@ -109,16 +109,12 @@ fn stands(found: &LineFound) -> String {
     let Some(name) = &found.line else {
         return "No line of the baseline has these functions.".to_string();
     };
-    let arms = found
-        .arms
-        .iter()
-        .map(|arm| match found.rank(arm).zip(of(found, arm)) {
-            Some((rank, line)) if line.remote_hitm + line.local_hitm > 0 => format!(
-                "{}: number {rank} with {:.2} % of all HITM",
-                arm.arm, line.hitm_pct
-            ),
-            _ => format!("{}: gone, without HITM", arm.arm),
-        });
+    let arms = found.arms.iter().map(|arm| match found.rank(arm).zip(of(found, arm)) {
+        Some((rank, line)) if line.remote_hitm + line.local_hitm > 0 => {
+            format!("{}: number {rank} with {:.2} % of all HITM", arm.arm, line.hitm_pct)
+        }
+        _ => format!("{}: gone, without HITM", arm.arm),
+    });
     format!("{name}: {}", arms.collect::<Vec<_>>().join("; "))
 }
 
@@ -160,11 +156,7 @@ mod tests {
                 user("met_nobody", 0x20, 0.0, false),
             ],
         };
-        Contention {
-            arm: arm.to_string(),
-            kernel_pct: 20.0,
-            lines: vec![line],
-        }
+        Contention { arm: arm.to_string(), kernel_pct: 20.0, lines: vec![line] }
     }
 
     fn found(line: Option<&str>) -> LineFound {
@@ -205,10 +197,7 @@ mod tests {
     #[test]
     fn a_line_that_nobody_used_is_said_to_be_none() {
         let text = sections(&found(None), "", Grid::text);
-        assert!(
-            text.contains("No line of the baseline has these functions."),
-            "{text}"
-        );
+        assert!(text.contains("No line of the baseline has these functions."), "{text}");
         assert!(text.contains("and no such line, arm baseline"), "{text}");
     }
 }

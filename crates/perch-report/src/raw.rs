@@ -78,11 +78,7 @@ impl<W: Write> RawWriter<W> {
         match &mut self.0 {
             Sink::Csv(writer) => writer.serialize(repetition).map_err(io::Error::other),
             Sink::Json(out, any) => {
-                let comma = if std::mem::replace(any, true) {
-                    ","
-                } else {
-                    ""
-                };
+                let comma = if std::mem::replace(any, true) { "," } else { "" };
                 let object = serde_json::to_string(repetition)?;
                 write!(out, "{comma}\n{object}")
             }
@@ -115,14 +111,10 @@ impl<W: Write> RawWriter<W> {
 
 /// Writes a repetition as a row of a Markdown table, below the table's header where `header` says so.
 fn markdown(out: &mut dyn Write, repetition: &Repetition, header: bool) -> io::Result<()> {
-    let mut row = csv::WriterBuilder::new()
-        .has_headers(header)
-        .from_writer(Vec::new());
+    let mut row = csv::WriterBuilder::new().has_headers(header).from_writer(Vec::new());
     row.serialize(repetition).map_err(io::Error::other)?;
     let row = row.into_inner().map_err(|error| error.into_error())?;
-    let mut lines = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(row.as_slice());
+    let mut lines = csv::ReaderBuilder::new().has_headers(false).from_reader(row.as_slice());
     for (number, line) in lines.records().enumerate() {
         let line = line.map_err(io::Error::other)?;
         let cells: Vec<String> = line.iter().map(|cell| cell.replace('|', "\\|")).collect();

@@ -14,11 +14,9 @@ pub(crate) fn times(found: &Comparison) -> String {
     let repetitions = format!("{n} repetition{}", if n == 1 { "" } else { "s" });
     match &found.window {
         None => repetitions,
-        Some(window) => format!(
-            "{repetitions} of {} after {}",
-            time(window.measure_ms),
-            time(window.warmup_ms)
-        ),
+        Some(window) => {
+            format!("{repetitions} of {} after {}", time(window.measure_ms), time(window.warmup_ms))
+        }
     }
 }
 
@@ -43,11 +41,7 @@ pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
     let Some(window) = &found.window else {
         return doubts;
     };
-    let moving: Vec<String> = found
-        .scores
-        .iter()
-        .filter_map(|s| moving(s, window))
-        .collect();
+    let moving: Vec<String> = found.scores.iter().filter_map(|s| moving(s, window)).collect();
     if !moving.is_empty() {
         doubts.push(format!(
             "{MARK}: time alone still changed {}{}",
@@ -80,13 +74,9 @@ pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
 
 /// Returns a line that names the cells whose scores were not steady; none where all were.
 pub(crate) fn of_report(report: &Report) -> Option<String> {
-    let moving = report
-        .cells
-        .iter()
-        .filter(|cell| cell.transient_ms.is_some());
-    let paths: Vec<String> = moving
-        .map(|cell| format!("{}/{}/{}", cell.benchmark, cell.place, cell.row))
-        .collect();
+    let moving = report.cells.iter().filter(|cell| cell.transient_ms.is_some());
+    let paths: Vec<String> =
+        moving.map(|cell| format!("{}/{}/{}", cell.benchmark, cell.place, cell.row)).collect();
     (!paths.is_empty()).then(|| {
         format!(
             "{}: time alone still changed {} of {} cells: {}",
@@ -110,10 +100,8 @@ pub(crate) fn cut_short(report: &Report) -> Option<String> {
             _ => places.push((place, vec![&cell.row])),
         }
     }
-    let words: Vec<String> = places
-        .iter()
-        .map(|(place, rows)| format!("{place} {}", rows.join(" ")))
-        .collect();
+    let words: Vec<String> =
+        places.iter().map(|(place, rows)| format!("{place} {}", rows.join(" "))).collect();
     (!words.is_empty()).then(|| {
         format!(
             "too short for a verdict at this effort, and undecided (--effort normal goes on): {}",
@@ -128,11 +116,7 @@ fn moving(score: &ScoreRow, window: &Window) -> Option<String> {
     let arms = score.arms.iter().filter_map(|arm| {
         let until_ms = arm.transient_ms?;
         // Nobody looks for an end in the second half: what is left would be too little to compare.
-        let longer = if until_ms >= half_ms {
-            " or longer"
-        } else {
-            ""
-        };
+        let longer = if until_ms >= half_ms { " or longer" } else { "" };
         Some(format!("{} until {}{longer}", arm.arm, time(until_ms)))
     });
     let arms: Vec<String> = arms.collect();
@@ -172,9 +156,6 @@ mod tests {
     #[test]
     fn times_are_short() {
         let shown: Vec<String> = [0.0, 0.25, 1.0, 250.0, 2044.0, 60_000.0].map(time).into();
-        assert_eq!(
-            shown,
-            ["0 ms", "250 us", "1 ms", "250 ms", "2.044 s", "60 s"]
-        );
+        assert_eq!(shown, ["0 ms", "250 us", "1 ms", "250 ms", "2.044 s", "60 s"]);
     }
 }

@@ -17,10 +17,8 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// rounded up, so that a single iteration shows; an empty span is blank.
 pub(crate) fn shapes<'a>(arms: impl Iterator<Item = (&'a str, &'a [f64])> + Clone) -> String {
     let all = || arms.clone().flat_map(|(_, values)| values.iter().copied());
-    let (low, high) = (
-        all().fold(f64::INFINITY, f64::min),
-        all().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let (low, high) =
+        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
     let names = arms.clone().map(|(name, _)| name.chars().count());
     let indent = names.max().unwrap_or(0);
     let (low_text, high_text) = (figure(low), figure(high));
@@ -81,9 +79,6 @@ mod tests {
     #[test]
     fn iterations_that_are_all_the_same_have_a_shape() {
         let text = shapes([("a", &[5.0; 3][..]), ("longer", &[5.0; 2][..])].into_iter());
-        assert!(
-            text.lines().nth(1).unwrap().starts_with("a       |█ "),
-            "{text}"
-        );
+        assert!(text.lines().nth(1).unwrap().starts_with("a       |█ "), "{text}");
     }
 }

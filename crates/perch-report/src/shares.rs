@@ -18,11 +18,7 @@ pub(crate) fn share_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
         }
     }
     let arms = 0..comparison.arms.len();
-    let sums = arms.map(|arm| {
-        rows.iter()
-            .filter_map(|row| row.per_second[arm])
-            .sum::<f64>()
-    });
+    let sums = arms.map(|arm| rows.iter().filter_map(|row| row.per_second[arm]).sum::<f64>());
     let sums: Vec<f64> = sums.collect();
     for row in rows {
         // An arm without events has no shares.
@@ -57,10 +53,7 @@ mod tests {
 
     #[test]
     fn changes_have_two_digits() {
-        assert_eq!(
-            [-0.004, 0.0, -1.006].map(points),
-            ["+0.00", "+0.00", "-1.01"]
-        );
+        assert_eq!([-0.004, 0.0, -1.006].map(points), ["+0.00", "+0.00", "-1.01"]);
     }
 
     #[test]
@@ -73,9 +66,7 @@ mod tests {
         };
         found.decisions = vec![row("target idle", [1.0, 3.0]), row("slow path", [3.0, 3.0])];
         let text = comparison(&found, Format::Table);
-        let shares = text
-            .split("decisions by reason, % of the recorded wake-ups\n")
-            .nth(1);
+        let shares = text.split("decisions by reason, % of the recorded wake-ups\n").nth(1);
         let cells: Vec<Vec<&str>> = (shares.unwrap().lines().skip(2).take(2))
             .map(|line| line.split_whitespace().collect())
             .collect();

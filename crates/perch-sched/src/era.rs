@@ -327,12 +327,8 @@ impl EraRules {
                 wakeup_granularity_ns: 1_000_000 * factor,
                 bounded: era.has(Change::BoundedSlices),
             },
-            true if era.has(Change::Slice700Us) => FairRules::Eevdf {
-                slice_ns: 700_000 * factor,
-            },
-            true => FairRules::Eevdf {
-                slice_ns: 750_000 * factor,
-            },
+            true if era.has(Change::Slice700Us) => FairRules::Eevdf { slice_ns: 700_000 * factor },
+            true => FairRules::Eevdf { slice_ns: 750_000 * factor },
         };
         EraRules {
             fair,

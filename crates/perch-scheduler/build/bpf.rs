@@ -76,10 +76,7 @@ fn compile(clang: &str, source: &Path, includes: &[&str], out: &Path) {
 
 /// The llvm-strip that comes with this clang, or any.
 fn strips(clang: &str) -> [String; 2] {
-    [
-        clang.replace("clang", "llvm-strip"),
-        "llvm-strip".to_string(),
-    ]
+    [clang.replace("clang", "llvm-strip"), "llvm-strip".to_string()]
 }
 
 /// A clang that is new enough.

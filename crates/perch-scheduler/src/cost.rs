@@ -83,11 +83,7 @@ impl Meter {
         let wakeup = program(&object, "cost_wakeup")
             .and_then(|program| program.attach())
             .map_err(failed("the tracepoint sched_wakeup"))?;
-        Ok(Meter {
-            targets,
-            object,
-            _wakeup: wakeup,
-        })
+        Ok(Meter { targets, object, _wakeup: wakeup })
     }
 
     /// Measures the cost of the programs of sched_ext while `work` runs, run by run; the result
@@ -252,9 +248,7 @@ const CALLBACKS: [&str; 34] = [
 fn callback(name: &str) -> &str {
     let ends = |callback: &&&str| name == **callback || name.ends_with(&format!("_{callback}"));
     let known = CALLBACKS.iter().filter(ends);
-    known
-        .max_by_key(|callback| callback.len())
-        .map_or(name, |callback| *callback)
+    known.max_by_key(|callback| callback.len()).map_or(name, |callback| *callback)
 }
 
 #[cfg(test)]

@@ -385,12 +385,7 @@ mod tests {
         let last = counters.last_totals().groups;
         assert_eq!(last.keys().collect::<Vec<_>>(), [&66, &77]);
         assert_eq!(last[&66], group);
-        let llc = Llc {
-            node: 0,
-            cpus: 2,
-            busy_ns: 20,
-            runnable: 8,
-        };
+        let llc = Llc { node: 0, cpus: 2, busy_ns: 20, runnable: 8 };
         assert_eq!(totals.llcs, [Llc::default(), llc]);
         // Those of a program before it, which counted no waits, and of one that did.
         let mut sum = Totals::default();

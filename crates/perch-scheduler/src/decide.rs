@@ -143,10 +143,7 @@ impl Comparison {
             ("clusters", machine.clusters() > 1),
             ("several LLCs", machine.llcs() > 1),
             ("several nodes", machine.nodes() > 1),
-            (
-                "several capacities",
-                machine.cpus.iter().any(|cpu| cpu.capacity != capacity),
-            ),
+            ("several capacities", machine.cpus.iter().any(|cpu| cpu.capacity != capacity)),
             ("more than 64 CPUs", machine.cpus.len() > 64),
         ];
         for (kind, is) in kinds {
@@ -190,14 +187,9 @@ impl Round {
         let mut dice = Dice::new(seed ^ (number as u64) << 32);
         let mut asked = Vec::new();
         let mut batch = Batch::new(base, &topology, PER_MACHINE);
-        let moments: Vec<_> = (0..MOMENTS)
-            .map(|_| Scenario::random(&shape, &mut dice))
-            .collect();
+        let moments: Vec<_> = (0..MOMENTS).map(|_| Scenario::random(&shape, &mut dice)).collect();
         let policies = scenario::policies();
-        for (moment, &policy) in moments
-            .iter()
-            .flat_map(|m| policies.iter().map(move |p| (m, p)))
-        {
+        for (moment, &policy) in moments.iter().flat_map(|m| policies.iter().map(move |p| (m, p))) {
             let (wake, allowed) = (moment.wake.to_policy(), moment.affinity());
             moment.put(&mut host);
             let tasks = (moment.waker.to_policy(), moment.wakee_of(&mut host));
@@ -214,11 +206,7 @@ impl Round {
                 native,
             });
         }
-        Round {
-            moments,
-            asked,
-            batch,
-        }
+        Round { moments, asked, batch }
     }
 }
 

@@ -113,13 +113,7 @@ mod tests {
     use super::*;
 
     fn exit(kind: i32, code: i64, reason: &str, message: &str) -> Exit {
-        let mut exit = Exit {
-            code,
-            kind,
-            pad: 0,
-            reason: [0; 128],
-            message: [0; 1024],
-        };
+        let mut exit = Exit { code, kind, pad: 0, reason: [0; 128], message: [0; 1024] };
         exit.reason[..reason.len()].copy_from_slice(reason.as_bytes());
         exit.message[..message.len()].copy_from_slice(message.as_bytes());
         exit
@@ -145,12 +139,7 @@ mod tests {
 
     #[test]
     fn only_a_plain_exit_with_the_bit_restarts() {
-        let hotplug = exit(
-            BY_KERNEL,
-            RESTART | HOTPLUG,
-            "hotplug",
-            "cpu 3 going offline",
-        );
+        let hotplug = exit(BY_KERNEL, RESTART | HOTPLUG, "hotplug", "cpu 3 going offline");
         let hotplug = Ended::read(&hotplug).unwrap();
         assert!(hotplug.wants_restart() && hotplug.is_hotplug());
         assert!(!hotplug.is_plain_unload());

@@ -135,9 +135,6 @@ mod tests {
         assert!(!fits.task("b", || panic!("the name does not fit")));
         let rule: Partial = "user=www".parse().unwrap();
         let said = Fits::of(&rule, &tree).unwrap_err().to_string();
-        assert!(
-            said.starts_with("user: /etc/passwd has no \"www\": "),
-            "{said}"
-        );
+        assert!(said.starts_with("user: /etc/passwd has no \"www\": "), "{said}");
     }
 }

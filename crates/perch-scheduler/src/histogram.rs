@@ -23,16 +23,10 @@ pub struct Histogram {
 impl Histogram {
     /// From the map's bytes.
     pub fn new(bytes: &[u8]) -> Histogram {
-        let word = |bytes: &[u8]| {
-            bytes
-                .first_chunk()
-                .map_or(0, |word| u64::from_ne_bytes(*word))
-        };
+        let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
         let pairs = bytes[..bytes.len().min(BYTES)].chunks_exact(16);
         let buckets = pairs.map(|pair| (word(pair), word(&pair[8..])));
-        Histogram {
-            buckets: buckets.filter(|(runs, _)| *runs > 0).collect(),
-        }
+        Histogram { buckets: buckets.filter(|(runs, _)| *runs > 0).collect() }
     }
 
     /// How many there are.

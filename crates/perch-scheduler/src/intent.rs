@@ -32,14 +32,7 @@ impl<'a> Intent<'a> {
         notes.extend(settings.without_effect(&topology, modes));
         notes.extend(settings.open_bands());
         let possible = kernel.possible().unwrap_or(0).max(topology.nr_cpus());
-        Intent {
-            machine: &site.machine,
-            settings,
-            topology,
-            possible,
-            modes,
-            notes,
-        }
+        Intent { machine: &site.machine, settings, topology, possible, modes, notes }
     }
 
     /// Lays the program's memory out, with the users of the system below `tree`.

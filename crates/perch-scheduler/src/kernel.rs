@@ -133,9 +133,7 @@ const CAP_BPF: u64 = 1 << 39;
 impl Kernel {
     /// The kernel whose /proc and /sys are below `root`, which is `/` but in tests.
     pub fn new(root: &Path) -> Kernel {
-        Kernel {
-            root: root.to_path_buf(),
-        }
+        Kernel { root: root.to_path_buf() }
     }
 
     fn read(&self, file: &str) -> Option<String> {

@@ -83,10 +83,8 @@ impl Program {
         hear();
         let result = Program::try_load(kernel, plan, hotplug_seq, storage);
         if let Some((file, path)) = log {
-            rewrite(file, &heard()).map_err(|source| UnableError::Write {
-                path: path.to_path_buf(),
-                source,
-            })?;
+            rewrite(file, &heard())
+                .map_err(|source| UnableError::Write { path: path.to_path_buf(), source })?;
         }
         result
     }
@@ -106,15 +104,10 @@ impl Program {
             .name("perch")
             .and_then(|builder| builder.open_memory(OBJECT))
             .map_err(|error| refused("perch's BPF object cannot be opened", error))?;
-        prepare(&mut open, plan).map_err(|source| RefusedError::Object {
-            source,
-            heard: heard(),
-        })?;
+        prepare(&mut open, plan)
+            .map_err(|source| RefusedError::Object { source, heard: heard() })?;
         storage.lend(&mut open).map_err(|error| {
-            refused(
-                "perch's BPF program cannot have the maps of the last one",
-                error,
-            )
+            refused("perch's BPF program cannot have the maps of the last one", error)
         })?;
         let ops = plan.ops();
         set_member(&mut open, ops, "flags", plan.flags());
@@ -127,16 +120,10 @@ impl Program {
             set_member(&mut open, ops, "hotplug_seq", seq);
         }
         let object = open.load().map_err(|error| {
-            refused(
-                &format!("Linux {} refused perch's BPF program", kernel.version()),
-                error,
-            )
+            refused(&format!("Linux {} refused perch's BPF program", kernel.version()), error)
         })?;
         storage.keep(&object).map_err(|error| {
-            refused(
-                "the maps of perch's BPF program cannot be kept",
-                error.into(),
-            )
+            refused("the maps of perch's BPF program cannot be kept", error.into())
         })?;
 
         let arena = memory(&object, "arena", plan.image().len())?;
@@ -146,13 +133,7 @@ impl Program {
         unsafe {
             arena.copy_from_nonoverlapping(NonNull::from(plan.image()).cast(), plan.image().len());
         }
-        let mut program = Program {
-            link: None,
-            exit,
-            turns,
-            arena,
-            object,
-        };
+        let mut program = Program { link: None, exit, turns, arena, object };
         program.attach(kernel, ops).map(|()| program)
     }
 
@@ -175,11 +156,7 @@ impl Program {
                     return Err(SchedulerError::Ended(ended));
                 }
                 let what = format!("Linux {} did not let perch schedule", kernel.version());
-                Err(SchedulerError::Refused(RefusedError::Attach {
-                    what,
-                    source,
-                    heard: heard(),
-                }))
+                Err(SchedulerError::Refused(RefusedError::Attach { what, source, heard: heard() }))
             }
         }
     }
@@ -270,13 +247,9 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
             None => {}
         }
     }
-    match [
-        (arena, "arena"),
-        (config, ".rodata.config"),
-        (found_ops, plan.ops()),
-    ]
-    .iter()
-    .find(|(found, _)| !found)
+    match [(arena, "arena"), (config, ".rodata.config"), (found_ops, plan.ops())]
+        .iter()
+        .find(|(found, _)| !found)
     {
         Some((_, name)) => Err(ObjectError::Missing(name)),
         None => Ok(()),
@@ -290,9 +263,7 @@ pub(crate) fn abilities_of(kernel: &Btf<'_>) -> Abilities {
     let callbacks = kernel.type_by_name::<Struct<'_>>("sched_ext_ops");
     let has = |name: &str| {
         callbacks.as_ref().is_some_and(|callbacks| {
-            callbacks
-                .iter()
-                .any(|member| member.name == Some(OsStr::new(name)))
+            callbacks.iter().any(|member| member.name == Some(OsStr::new(name)))
         })
     };
     Abilities {

@@ -22,10 +22,7 @@ pub enum RefusedError {
         heard: String,
     },
     /// The kernel has the program and does not let it schedule.
-    #[error(
-        "{}; the kernel's log (dmesg) may say why",
-        refusal_of(what, source, heard)
-    )]
+    #[error("{}; the kernel's log (dmesg) may say why", refusal_of(what, source, heard))]
     Attach {
         /// The step that the kernel refused.
         what: String,
@@ -35,10 +32,7 @@ pub enum RefusedError {
         heard: String,
     },
     /// The compiled program is another one than the loader expects.
-    #[error(
-        "{}",
-        refusal("perch's BPF object is not as it should be", source, heard)
-    )]
+    #[error("{}", refusal("perch's BPF object is not as it should be", source, heard))]
     Object {
         /// The defect of the object.
         source: ObjectError,
@@ -82,11 +76,7 @@ impl RefusedError {
 
     /// The refusal of a step with what libbpf has said since [`RefusedError::listen`].
     pub fn heard(what: &str, source: Error) -> RefusedError {
-        RefusedError::Load {
-            what: what.to_string(),
-            source,
-            heard: heard(),
-        }
+        RefusedError::Load { what: what.to_string(), source, heard: heard() }
     }
 }
 
@@ -137,9 +127,7 @@ fn refusal(what: &str, error: &dyn fmt::Display, heard: &str) -> String {
         let log = rest.split_once(END).map_or(rest, |(log, _)| log);
         let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let program = before.rsplit("prog '").next();
-        let program = program
-            .and_then(|text| text.split('\'').next())
-            .unwrap_or("?");
+        let program = program.and_then(|text| text.split('\'').next()).unwrap_or("?");
         let skipped = lines.len().saturating_sub(SHOWN);
         let mut out = format!("{what}: the verifier refused {program}");
         if skipped > 0 {
@@ -155,10 +143,7 @@ fn refusal(what: &str, error: &dyn fmt::Display, heard: &str) -> String {
         return out;
     }
     let mut out = format!("{what}: {error}");
-    let said: Vec<&str> = heard
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let said: Vec<&str> = heard.lines().filter(|line| !line.trim().is_empty()).collect();
     for line in &said[said.len().saturating_sub(SHOWN)..] {
         out.push_str("\n    ");
         out.push_str(line);
@@ -197,10 +182,7 @@ mod tests {
     #[test]
     fn other_refusals_have_libbpf_s_words() {
         let text = refusal("it failed", &"No such file", "libbpf: kernel has no BTF\n");
-        assert_eq!(
-            text,
-            "it failed: No such file\n    libbpf: kernel has no BTF"
-        );
+        assert_eq!(text, "it failed: No such file\n    libbpf: kernel has no BTF");
     }
 
     #[test]
@@ -209,10 +191,7 @@ mod tests {
                      libbpf: permission error while running as root; try raising 'ulimit -l'?\n";
         let error = std::io::Error::from_raw_os_error(libc::EPERM).into();
         let text = refusal_of("the recorder's programs", &error, heard);
-        assert!(
-            text.contains("does not let this process load BPF programs"),
-            "{text}"
-        );
+        assert!(text.contains("does not let this process load BPF programs"), "{text}");
         assert!(!text.contains("libbpf") && !text.contains('\n'), "{text}");
         let error = std::io::Error::from_raw_os_error(libc::EACCES).into();
         let heard = "libbpf: prog 'x': BPF program load failed: -EACCES\n";

@@ -31,11 +31,8 @@ pub(crate) fn give_up(policies: bool) {
         let _ = remove_capability_from_bounding_set(capability);
     }
     let _ = set_no_new_privs(true);
-    let sets = CapabilitySets {
-        effective: kept,
-        permitted: kept,
-        inheritable: CapabilitySet::empty(),
-    };
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     let _ = set_capabilities(None, sets);
 }
 

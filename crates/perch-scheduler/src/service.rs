@@ -23,10 +23,7 @@ impl Service {
     /// A service that ends if there is no sign of life for `within`: four come in that time, so that
     /// one may be late.
     fn fed(within: Option<Duration>) -> Service {
-        Service {
-            every: within.map(|within| within / 4),
-            last: None,
-        }
+        Service { every: within.map(|within| within / 4), last: None }
     }
 
     /// The scheduler is loaded.

@@ -78,10 +78,7 @@ pub fn check(options: &Options) -> Result<(About, Vec<String>), SchedulerError> 
     let settings = options.configuration.read()?;
     let kernel = Kernel::new("/".as_ref());
     kernel.check_reload()?;
-    let ground = Ground {
-        kernel: &kernel,
-        described: options.machine.as_ref(),
-    };
+    let ground = Ground { kernel: &kernel, described: options.machine.as_ref() };
     let mut notes = Vec::new();
     let planned = ground.plan(&settings, &mut |news| {
         if let News::Note(note) = news {
@@ -108,16 +105,10 @@ pub fn run(
     let early = |error: SchedulerError| (error, None);
     let signals = Signals::block();
     let kernel = Kernel::new("/".as_ref());
-    let settings = options
-        .configuration
-        .read()
-        .map_err(|error| early(error.into()))?;
+    let settings = options.configuration.read().map_err(|error| early(error.into()))?;
     kernel.check().map_err(|error| early(error.into()))?;
     let log = options.log.as_ref().map(|path| {
-        let write = |source| UnableError::Write {
-            path: path.clone(),
-            source,
-        };
+        let write = |source| UnableError::Write { path: path.clone(), source };
         File::create(path).map_err(write)
     });
     let log = log.transpose().map_err(|error| early(error.into()))?;
@@ -125,9 +116,7 @@ pub fn run(
         Ok(server) => Some(server),
         Err(error) => {
             let socket = options.socket.display();
-            tell(News::Note(format!(
-                "no statistics for others: {socket}: {error}"
-            )));
+            tell(News::Note(format!("no statistics for others: {socket}: {error}")));
             None
         }
     };
@@ -135,10 +124,7 @@ pub fn run(
     rights::give_up(policies);
     let mut session = Session {
         options,
-        ground: Ground {
-            kernel: &kernel,
-            described: options.machine.as_ref(),
-        },
+        ground: Ground { kernel: &kernel, described: options.machine.as_ref() },
         signals: &signals,
         source: Source::default(),
         service: Service::new(),
@@ -236,9 +222,7 @@ impl Session<'_> {
                 Err(SchedulerError::Ended(ended)) => End::Ended(ended),
                 Err(error) => match before.take() {
                     Some(settings) => {
-                        tell(News::Refused(format!(
-                            "{error}; loading with the old settings"
-                        )));
+                        tell(News::Refused(format!("{error}; loading with the old settings")));
                         self.settings = settings;
                         continue;
                     }
@@ -283,9 +267,7 @@ impl Session<'_> {
         loop {
             let seq = kernel.hotplug_seq();
             let mut told = Vec::new();
-            let planned = self
-                .ground
-                .plan(&self.settings, &mut |news| told.push(news));
+            let planned = self.ground.plan(&self.settings, &mut |news| told.push(news));
             let steady = !kernel.cpus_change() && kernel.hotplug_seq() == seq;
             if steady || looks == LOOKS_WHILE_CPUS_CHANGE {
                 told.into_iter().for_each(tell);
@@ -303,13 +285,7 @@ impl Session<'_> {
         let Some((seq, planned)) = self.plan(tell)? else {
             return Ok(None);
         };
-        let Planned {
-            plan,
-            about,
-            rules,
-            notes,
-            isolated,
-        } = planned;
+        let Planned { plan, about, rules, notes, isolated } = planned;
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
@@ -321,20 +297,12 @@ impl Session<'_> {
         let counters = unsafe { program.counters(&plan) };
         drop(plan);
         trim();
-        Ok(Some(Loaded {
-            program,
-            counters,
-            about,
-        }))
+        Ok(Some(Loaded { program, counters, about }))
     }
 
     /// Watches until a signal comes or until the kernel ends the scheduler.
     fn watch(&mut self, loaded: Loaded, tell: &mut dyn FnMut(News)) -> End {
-        let Loaded {
-            mut program,
-            counters,
-            about,
-        } = loaded;
+        let Loaded { mut program, counters, about } = loaded;
         self.source.open(counters, about.clone());
         if let Some(server) = &mut self.server {
             if let Err(error) = server.answer(&self.source) {
@@ -342,8 +310,7 @@ impl Session<'_> {
             }
         }
         self.look(tell);
-        self.service
-            .ready(&format!("scheduling {} CPUs: {}", about.cpus, about.modes));
+        self.service.ready(&format!("scheduling {} CPUs: {}", about.cpus, about.modes));
         tell(News::Attached(about));
         let asked = self.wait(&program, tell);
         if let Some(End::Changed(_)) = asked {
@@ -361,11 +328,7 @@ impl Session<'_> {
 
     /// Looks which tasks are perch's, and counts them.
     fn look(&mut self, tell: &mut dyn FnMut(News)) {
-        let Found {
-            members,
-            refused,
-            trouble,
-        } = self.members.look();
+        let Found { members, refused, trouble } = self.members.look();
         self.source.members(members, refused);
         if let Some(trouble) = trouble {
             tell(News::Note(trouble));
@@ -376,14 +339,9 @@ impl Session<'_> {
     fn wait(&mut self, program: &Program, tell: &mut dyn FnMut(News)) -> Option<End> {
         let mut look_at = Instant::now() + LOOK;
         let mut pulse = Pulse::new(program.turns(), Instant::now());
-        let mut next = self
-            .options
-            .interval
-            .map(|interval| Instant::now() + interval);
+        let mut next = self.options.interval.map(|interval| Instant::now() + interval);
         loop {
-            let due = next.map_or(GLANCE, |next| {
-                next.saturating_duration_since(Instant::now())
-            });
+            let due = next.map_or(GLANCE, |next| next.saturating_duration_since(Instant::now()));
             let late = mem::take(&mut self.hung_up).then_some(Request::HangUp);
             match late.or_else(|| self.signals.wait(due.min(GLANCE))) {
                 Some(Request::Stop) => return Some(End::Stopped),
@@ -433,10 +391,7 @@ impl Session<'_> {
         };
         let file = file.display();
         let read = self.options.configuration.read();
-        if read
-            .as_ref()
-            .is_ok_and(|settings| *settings == self.settings)
-        {
+        if read.as_ref().is_ok_and(|settings| *settings == self.settings) {
             tell(News::Note(format!("{file} has not changed")));
             return None;
         }

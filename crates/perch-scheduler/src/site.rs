@@ -58,11 +58,9 @@ impl Site {
         mut host: Host,
         described: &Machine,
     ) -> Result<Site, SettingsError> {
-        host.machine =
-            described::check(described, &host).map_err(|source| SettingsError::OtherMachine {
-                name: described.name.clone(),
-                source,
-            })?;
+        host.machine = described::check(described, &host).map_err(|source| {
+            SettingsError::OtherMachine { name: described.name.clone(), source }
+        })?;
         host.capacity_source = CapacitySource::Described;
         host.capacity_notes.clear();
         host.ranking_note = None;
@@ -146,10 +144,7 @@ fn are(cpus: &[u32], what: &str) -> String {
 /// isolated, or where it cannot be told, none is: perch then treats them alike.
 pub(crate) fn isolated(tree: &Tree, online: &[u32]) -> Vec<u32> {
     // The first has those of `isolcpus=`, the second those of cgroup's partitions (6.7).
-    let files = [
-        "sys/devices/system/cpu/isolated",
-        "sys/fs/cgroup/cpuset.cpus.isolated",
-    ];
+    let files = ["sys/devices/system/cpu/isolated", "sys/fs/cgroup/cpuset.cpus.isolated"];
     let lists = files.map(|file| tree.cpus(file).unwrap_or_default());
     let mut isolated: Vec<u32> = lists.into_iter().flatten().collect();
     isolated.sort_unstable();
@@ -215,15 +210,7 @@ mod tests {
         assert_eq!(topology.nr_cpus(), 7);
         assert_eq!(
             cores(&site),
-            [
-                vec![0, 1],
-                vec![0, 1],
-                vec![2],
-                vec![3],
-                vec![4, 5],
-                vec![4, 5],
-                vec![6]
-            ]
+            [vec![0, 1], vec![0, 1], vec![2], vec![3], vec![4, 5], vec![4, 5], vec![6]]
         );
         assert_eq!((topology.llc(3), topology.domains(3).count()), (None, 0));
         let llc = topology.llc_span(topology.llc(0).unwrap());
@@ -250,10 +237,7 @@ mod tests {
         let topology = site.topology();
         // Those at the end have numbers too: tasks run there.
         assert_eq!(topology.nr_cpus(), 8);
-        assert_eq!(
-            topology.llc_span(0).iter().collect::<Vec<_>>(),
-            [1, 2, 3, 4, 5]
-        );
+        assert_eq!(topology.llc_span(0).iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
         assert_eq!(cores(&site)[1], [1]);
         assert_eq!(
             site.notes(),
@@ -271,10 +255,8 @@ mod tests {
     }
 
     /// Two threads of a large core each, then two small cores.
-    const HYBRID: &[(&str, &str)] = &[
-        ("sys/devices/cpu_core/cpus", "0-3"),
-        ("sys/devices/cpu_atom/cpus", "4-7"),
-    ];
+    const HYBRID: &[(&str, &str)] =
+        &[("sys/devices/cpu_core/cpus", "0-3"), ("sys/devices/cpu_atom/cpus", "4-7")];
 
     #[test]
     fn hybrid_capacities_reach_the_policy_and_the_operator() {
@@ -285,10 +267,8 @@ mod tests {
             })
             .collect();
         files.extend(HYBRID.iter().map(|(file, text)| (file.to_string(), *text)));
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(file, text)| (&file[..], *text))
-            .collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(file, text)| (&file[..], *text)).collect();
         let all: Vec<u32> = (0..8).collect();
         let root = root(&all, &files);
         let site = Site::look(root.path()).unwrap();
@@ -320,10 +300,7 @@ mod tests {
             let root = root(&online, &[]);
             let site = Site::as_described(root.path(), host_at(&root), &described).unwrap();
             let topology = site.topology();
-            assert_eq!(
-                (site.machine.cpus.len(), topology.nr_llcs()),
-                (online.len(), 2)
-            );
+            assert_eq!((site.machine.cpus.len(), topology.nr_llcs()), (online.len(), 2));
             assert_eq!(topology.llc(4), topology.llc(5));
             assert_ne!(topology.llc(2), topology.llc(4));
         }
@@ -331,12 +308,7 @@ mod tests {
         let root = root(&[0, 1, 2, 3, 4], &[]);
         let short = described.part(&[0, 1, 2, 3]);
         let error = Site::as_described(root.path(), host_at(&root), &short).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("it has 4 CPUs, and this machine 5"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("it has 4 CPUs, and this machine 5"), "{error}");
     }
 
     #[test]

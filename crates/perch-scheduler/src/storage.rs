@@ -51,9 +51,5 @@ impl Storage {
 fn is_storage(map: &libbpf_rs::Map<'_>) -> bool {
     // SAFETY: the map's object lives.
     let kind = unsafe { libbpf_sys::bpf_map__type(map.as_libbpf_object().as_ptr()) };
-    [
-        libbpf_sys::BPF_MAP_TYPE_TASK_STORAGE,
-        libbpf_sys::BPF_MAP_TYPE_CGRP_STORAGE,
-    ]
-    .contains(&kind)
+    [libbpf_sys::BPF_MAP_TYPE_TASK_STORAGE, libbpf_sys::BPF_MAP_TYPE_CGRP_STORAGE].contains(&kind)
 }

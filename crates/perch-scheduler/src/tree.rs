@@ -46,9 +46,7 @@ pub enum UnseenError {
 
 impl Tree {
     pub fn new(root: &Path) -> Tree {
-        Tree {
-            root: root.to_path_buf(),
-        }
+        Tree { root: root.to_path_buf() }
     }
 
     /// The whole name of a file below the root.
@@ -77,10 +75,8 @@ impl Tree {
     pub fn cpus(&self, file: &str) -> Result<Vec<u32>, UnseenError> {
         match self.text(file)?.as_deref() {
             None | Some("(null)") => Ok(Vec::new()),
-            Some(text) => cpulist::parse(text).map_err(|source| UnseenError::Cpus {
-                path: self.path(file),
-                source,
-            }),
+            Some(text) => cpulist::parse(text)
+                .map_err(|source| UnseenError::Cpus { path: self.path(file), source }),
         }
     }
 
@@ -98,9 +94,7 @@ impl Tree {
     /// # Errors
     /// When the directory cannot be listed.
     pub fn folders(&self, folder: &str) -> Result<Vec<String>, UnseenError> {
-        self.list(folder, |entry| {
-            entry.file_type().is_ok_and(|kind| kind.is_dir())
-        })
+        self.list(folder, |entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
     }
 
     /// Returns the names in a directory that are numbers, ascending, as /proc has processes and their
@@ -118,10 +112,7 @@ impl Tree {
         folder: &str,
         wanted: impl Fn(&std::fs::DirEntry) -> bool,
     ) -> Result<Vec<String>, UnseenError> {
-        let failed = |source| UnseenError::Folder {
-            path: self.path(folder),
-            source,
-        };
+        let failed = |source| UnseenError::Folder { path: self.path(folder), source };
         let entries = match std::fs::read_dir(self.path(folder)) {
             Ok(entries) => entries,
             Err(error) if is_absent(&error) => return Ok(Vec::new()),

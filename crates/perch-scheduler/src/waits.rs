@@ -64,10 +64,7 @@ impl Scope<'_> {
             image.others = 1;
             image.nr_groups = groups.len() as u32;
             let Some(places) = image.groups.get_mut(..groups.len()) else {
-                let words = format!(
-                    "{} cgroups, and at most {MAX_GROUPS} can count",
-                    groups.len()
-                );
+                let words = format!("{} cgroups, and at most {MAX_GROUPS} can count", groups.len());
                 return Err(io::Error::other(words).into());
             };
             places.copy_from_slice(groups);
@@ -121,12 +118,7 @@ pub struct Counted {
 fn failed(source: Error) -> SchedulerError {
     let what = "the BPF programs that watch tasks wait".to_string();
     let heard = heard();
-    RefusedError::Load {
-        what,
-        source,
-        heard,
-    }
-    .into()
+    RefusedError::Load { what, source, heard }.into()
 }
 
 impl Watch {
@@ -147,9 +139,7 @@ impl Watch {
             let words = format!("{cpus} CPUs, and no more than {MAX_CPUS} are told apart");
             return Err(io::Error::other(words).into());
         }
-        let mut open = ObjectBuilder::default()
-            .name("waits")?
-            .open_memory(OBJECT)?;
+        let mut open = ObjectBuilder::default().name("waits")?.open_memory(OBJECT)?;
         for mut map in open.maps_mut() {
             match map.name().to_str() {
                 Some("cpus") => map.set_max_entries(cpus as u32)?,
@@ -181,10 +171,7 @@ impl Watch {
             let link = program.ok_or_else(|| absent(BEGIN))?.attach()?;
             Iter::new(&link)?.read_to_end(&mut Vec::new())?;
         }
-        Ok(Watch {
-            object,
-            _links: links,
-        })
+        Ok(Watch { object, _links: links })
     }
 
     /// What was counted so far.
@@ -239,12 +226,7 @@ impl Counted {
     fn of(sums: Vec<u64>, moves: Vec<u64>, cpus: usize) -> Counted {
         let bytes: &[u8] = bytemuck::cast_slice(&sums);
         let waits = bytes.chunks_exact(BYTES).map(Histogram::new).collect();
-        Counted {
-            sums,
-            waits,
-            moves,
-            cpus,
-        }
+        Counted { sums, waits, moves, cpus }
     }
 
     /// What was counted since the same [`Watch`] had counted `before`.
@@ -252,15 +234,9 @@ impl Counted {
     pub fn since(&self, before: &Counted) -> Counted {
         let less = |now: &[u64], before: &[u64]| {
             let pairs = now.iter().zip(before);
-            pairs
-                .map(|(now, before)| now.saturating_sub(*before))
-                .collect()
+            pairs.map(|(now, before)| now.saturating_sub(*before)).collect()
         };
-        Counted::of(
-            less(&self.sums, &before.sums),
-            less(&self.moves, &before.moves),
-            self.cpus,
-        )
+        Counted::of(less(&self.sums, &before.sums), less(&self.moves, &before.moves), self.cpus)
     }
 
     /// How many waits of this kind ended.

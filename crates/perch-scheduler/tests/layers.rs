@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Headers and programs of a folder of bpf/, each with its text without comments.
 fn sources(folder: &str) -> Vec<(PathBuf, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("bpf")
-        .join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf").join(folder);
     let mut found: Vec<_> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())

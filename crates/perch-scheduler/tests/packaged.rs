@@ -15,33 +15,17 @@ fn named(text: &str) -> BTreeSet<&str> {
 #[test]
 fn alerts_and_dashboard_name_metrics_that_there_are() {
     let mut report = Report::default();
-    report
-        .reasons
-        .insert("target idle".to_string(), Decisions { wakeups: 1 });
-    let waits = Waits {
-        buckets: vec![0, 0],
-        ..Waits::default()
-    };
-    let group = GroupWaits {
-        waits: waits.clone(),
-        ..GroupWaits::default()
-    };
+    report.reasons.insert("target idle".to_string(), Decisions { wakeups: 1 });
+    let waits = Waits { buckets: vec![0, 0], ..Waits::default() };
+    let group = GroupWaits { waits: waits.clone(), ..GroupWaits::default() };
     report.waits.insert("queued".to_string(), waits);
     report.group_waits.insert("/web".to_string(), group);
     let exposition = prometheus(Some(&report));
     let samples = exposition.lines().filter(|line| !line.starts_with('#'));
-    let known: BTreeSet<&str> = samples
-        .filter_map(|line| line.split(['{', ' ']).next())
-        .collect();
+    let known: BTreeSet<&str> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
     for (file, text) in [
-        (
-            "alerts",
-            include_str!("../../../packaging/perch-alerts.yml"),
-        ),
-        (
-            "dashboard",
-            include_str!("../../../packaging/perch-dashboard.json"),
-        ),
+        ("alerts", include_str!("../../../packaging/perch-alerts.yml")),
+        ("dashboard", include_str!("../../../packaging/perch-dashboard.json")),
     ] {
         let asked = named(text);
         assert!(asked.len() > 5, "{file}: {asked:?}");

@@ -53,10 +53,7 @@ fn ask(socket: &Path, line: &str) -> (i64, Value) {
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer).unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    (
-        answer["errno"].as_i64().unwrap(),
-        answer["args"]["resp"].clone(),
-    )
+    (answer["errno"].as_i64().unwrap(), answer["args"]["resp"].clone())
 }
 
 #[test]
@@ -71,11 +68,7 @@ fn the_field_s_requests_are_answered() {
         "{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n",
     ] {
         let (errno, stats) = ask(&socket, request);
-        assert_eq!(
-            (errno, &stats["stolen_llc"]),
-            (0, &Value::from(0)),
-            "{request}"
-        );
+        assert_eq!((errno, &stats["stolen_llc"]), (0, &Value::from(0)), "{request}");
         assert_eq!(stats["reasons"]["cluster scan"]["wakeups"], 0);
     }
     let (errno, meta) = ask(&socket, "{\"req\":\"stats_meta\",\"args\":{}}\n");
@@ -92,20 +85,14 @@ fn senseless_requests_are_refused_and_the_next_one_is_answered() {
     let _server = answering(&socket);
 
     for (request, words) in [
-        (
-            "{\"req\":\"stats\",\"args\":{\"target\":\"layers\"}}\n",
-            "unknown target",
-        ),
+        ("{\"req\":\"stats\",\"args\":{\"target\":\"layers\"}}\n", "unknown target"),
         ("{\"req\":\"reboot\"}\n", "unknown request \"reboot\""),
         ("[1,\n", "not a request"),
         ("\n", "not a request"),
     ] {
         let (errno, answer) = ask(&socket, request);
         assert_eq!(errno, 22, "{request}");
-        assert!(
-            answer.as_str().unwrap().starts_with(words),
-            "{request}: {answer}"
-        );
+        assert!(answer.as_str().unwrap().starts_with(words), "{request}: {answer}");
     }
     let (errno, answer) = ask(&socket, &"x".repeat(70_000));
     assert_eq!(errno, 22);
@@ -161,12 +148,7 @@ fn another_scheduler_s_answer_is_not_taken_for_perch_s() {
         stream.write_all(answer).unwrap();
     });
     let error = Client::connect(&socket).unwrap().report().unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("another scheduler than perch"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("another scheduler than perch"), "{error}");
     other.join().unwrap();
 }
 
@@ -191,21 +173,11 @@ fn sample() -> Report {
         ..Report::default()
     };
     for (reason, wakeups) in [("target idle", 30), ("cluster scan", 70)] {
-        report
-            .reasons
-            .insert(reason.to_string(), Decisions { wakeups });
+        report.reasons.insert(reason.to_string(), Decisions { wakeups });
     }
     report.events.insert("direct".to_string(), 90);
-    let waits = Waits {
-        count: 7,
-        sum_ns: 4_500_000,
-        buckets: vec![1, 0, 4, 2],
-    };
-    let group = GroupWaits {
-        waits: waits.clone(),
-        limited: 1,
-        limited_ns: 90_000_000,
-    };
+    let waits = Waits { count: 7, sum_ns: 4_500_000, buckets: vec![1, 0, 4, 2] };
+    let group = GroupWaits { waits: waits.clone(), limited: 1, limited_ns: 90_000_000 };
     report.waits.insert("queued".to_string(), waits);
     report.group_waits.insert("/web".to_string(), group);
     report
@@ -224,10 +196,7 @@ fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, String)> {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
     let mut samples = Vec::new();
-    for line in text
-        .split_terminator('\n')
-        .filter(|line| !line.starts_with('#'))
-    {
+    for line in text.split_terminator('\n').filter(|line| !line.starts_with('#')) {
         let (name, mut rest) = line.split_at(line.find(['{', ' ']).expect(line));
         assert!(is_name(name), "{line:?}");
         let mut labels = BTreeMap::new();
@@ -274,12 +243,7 @@ fn hostile_names_are_labels() {
     report.about.modes = format!("{hostile}=perch,cluster={hostile}");
     for text in [openmetrics(Some(&report)), prometheus(Some(&report))] {
         let samples = samples(&text);
-        let of = |label: &str| {
-            samples
-                .iter()
-                .filter_map(|(_, labels, _)| labels.get(label))
-                .next()
-        };
+        let of = |label: &str| samples.iter().filter_map(|(_, labels, _)| labels.get(label)).next();
         assert_eq!(of("cgroup").unwrap(), hostile);
         assert_eq!(of("machine").unwrap(), hostile);
         assert_eq!(of("cluster").unwrap(), hostile.split(',').next().unwrap());
@@ -304,10 +268,7 @@ fn the_older_text_has_the_same_samples() {
             }
             ["#", ..] => panic!("{line}"),
             _ => {
-                let name = line
-                    .split(['{', ' '])
-                    .next()
-                    .and_then(|n| n.strip_prefix(family));
+                let name = line.split(['{', ' ']).next().and_then(|n| n.strip_prefix(family));
                 let ends: &[_] = match of {
                     "histogram" => &[Some("_sum"), Some("_count"), Some("_bucket")],
                     _ => &[Some("")],
@@ -348,25 +309,16 @@ fn a_collector_gets_what_it_asks_for() {
 
     let _server = answering(&folder.socket());
     let some = get(address, plain);
-    assert!(
-        some.contains("Content-Type: text/plain; version=0.0.4"),
-        "{some}"
-    );
+    assert!(some.contains("Content-Type: text/plain; version=0.0.4"), "{some}");
     assert!(some.contains("\nperch_up 1\n"), "{some}");
     assert!(some.contains("\nperch_direct_total 0\n"), "{some}");
     let new =
         "GET /metrics?x HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
     let new = get(address, new);
-    assert!(
-        new.contains("Content-Type: application/openmetrics-text"),
-        "{new}"
-    );
+    assert!(new.contains("Content-Type: application/openmetrics-text"), "{new}");
     assert!(new.ends_with("\n# EOF\n"), "{new}");
     let length = new.split("\r\n\r\n").nth(1).unwrap().len();
-    assert!(
-        new.contains(&format!("Content-Length: {length}\r\n")),
-        "{new}"
-    );
+    assert!(new.contains(&format!("Content-Length: {length}\r\n")), "{new}");
 
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", "404"),
@@ -374,10 +326,7 @@ fn a_collector_gets_what_it_asks_for() {
         ("\0\0\r\n\r\n", "400"),
     ] {
         let answer = get(address, request);
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{answer}"
-        );
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     }
 }
 

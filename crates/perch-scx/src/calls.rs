@@ -113,8 +113,7 @@ extern "C" fn dsq_nr_queued(core: &Core, dsq: u64) -> i32 {
 
 extern "C" fn dsq_insert(core: &Core, at: Any, dsq: u64, slice: u64, flags: u64) -> u8 {
     let task = task(core, at, "scx_bpf_dsq_insert()");
-    task.is_some_and(|task| core.insert(task, dsq, slice, flags, None))
-        .into()
+    task.is_some_and(|task| core.insert(task, dsq, slice, flags, None)).into()
 }
 
 extern "C" fn dsq_insert_vtime(
@@ -126,8 +125,7 @@ extern "C" fn dsq_insert_vtime(
     flags: u64,
 ) -> u8 {
     let task = task(core, at, "scx_bpf_dsq_insert_vtime()");
-    task.is_some_and(|task| core.insert(task, dsq, slice, flags, Some(vtime)))
-        .into()
+    task.is_some_and(|task| core.insert(task, dsq, slice, flags, Some(vtime))).into()
 }
 
 extern "C" fn dsq_move_to_local(core: &Core, dsq: u64, _flags: u64) -> u8 {
@@ -269,9 +267,7 @@ extern "C" fn map_update(
 ) -> i32 {
     let (key, value) = unsafe { (bytes(key, is.key_size), bytes(value, is.value_size)) };
     let here = core.here();
-    core.maps
-        .borrow_mut()
-        .update(map, is, key, value, (flags, here))
+    core.maps.borrow_mut().update(map, is, key, value, (flags, here))
 }
 
 extern "C" fn map_delete(core: &Core, map: usize, is: &MapType, key: Any) -> i32 {
@@ -415,9 +411,7 @@ fn node(core: &Core, number: i32) -> Option<usize> {
 extern "C" fn idle_mask_of_node(core: &Core, of_cores: u8, number: i32) -> usize {
     let node = node(core, number).unwrap_or(0);
     let all = core.idle.borrow().words(of_cores != 0).to_vec();
-    let own = core
-        .kernel
-        .ask(|kernel| of_node(kernel.topology(), &all, node));
+    let own = core.kernel.ask(|kernel| of_node(kernel.topology(), &all, node));
     let lent = 1 + 2 * node + usize::from(of_cores != 0);
     core.masks.borrow_mut().lend(lent, &own)
 }
@@ -428,9 +422,7 @@ extern "C" fn pick_idle_cpu_node(core: &Core, mask: Any, number: i32, flags: u64
     let Some(node) = node(core, number) else {
         return EBUSY;
     };
-    let own = core
-        .kernel
-        .ask(|kernel| of_node(kernel.topology(), &all, node));
+    let own = core.kernel.ask(|kernel| of_node(kernel.topology(), &all, node));
     let near = pick_idle(core, &own, flags);
     or_busy(match flags & flag::PICK_IDLE_IN_NODE {
         0 => near.or_else(|| pick_idle(core, &all, flags)),

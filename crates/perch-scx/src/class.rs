@@ -61,12 +61,7 @@ struct Loaded {
 
 impl Scheduler {
     pub fn new(object: Object, loader: Box<dyn Loader>) -> Scheduler {
-        Scheduler {
-            object,
-            loader,
-            loaded: None,
-            faults: None,
-        }
+        Scheduler { object, loader, loaded: None, faults: None }
     }
 
     /// Lets things happen that are rare on a real machine, as the seed says, if there is one (see
@@ -99,19 +94,13 @@ fn group_weight(shares: u32) -> u32 {
 
 /// The cgroups of a run: the root, then the groups.
 fn cgroups(groups: &[NewGroup]) -> Vec<CgroupShape> {
-    let root = CgroupShape {
-        path: vec![0],
-        name: String::new(),
-    };
+    let root = CgroupShape { path: vec![0], name: String::new() };
     let mut all = vec![root];
     for (number, group) in groups.iter().enumerate() {
         let above = group.parent.map_or(0, |parent| parent + 1);
         let mut path = all[above].path.clone();
         path.push(number + 1);
-        all.push(CgroupShape {
-            path,
-            name: format!("group{number}"),
-        });
+        all.push(CgroupShape { path, name: format!("group{number}") });
     }
     all
 }
@@ -142,8 +131,7 @@ impl ExtClass for Scheduler {
                 None => pid,
             };
             let cgroup = task.group.map_or(0, |group| group + 1);
-            core.memory
-                .put_task(id, pid, tgid, task.nice.into(), cgroup);
+            core.memory.put_task(id, pid, tgid, task.nice.into(), cgroup);
             object.set_uclamp(core.memory.task(id), task.uclamp.0, task.uclamp.1);
         }
         core.kernel.lend(kernel, || {
@@ -169,11 +157,7 @@ impl ExtClass for Scheduler {
             core.switch_on();
             Ok(())
         })?;
-        self.loaded = Some(Loaded {
-            core,
-            _calls: calls,
-            tasks: setup.tasks.to_vec(),
-        });
+        self.loaded = Some(Loaded { core, _calls: calls, tasks: setup.tasks.to_vec() });
         Ok(())
     }
 

@@ -128,11 +128,7 @@ fn find_main(path: &Path) -> Result<PathBuf, CompileError> {
         return Ok(path);
     }
     let main = ["src/bpf/main.bpf.c", "bpf/main.bpf.c", "main.bpf.c"];
-    if let Some(found) = main
-        .iter()
-        .map(|name| path.join(name))
-        .find(|p| p.is_file())
-    {
+    if let Some(found) = main.iter().map(|name| path.join(name)).find(|p| p.is_file()) {
         return Ok(found);
     }
     Err(CompileError::Path {
@@ -149,9 +145,7 @@ fn name_of(main: &Path) -> String {
         name.strip_suffix(".bpf.c").unwrap_or(&name).to_string()
     };
     let names = main.ancestors().map(stem);
-    let found = names
-        .into_iter()
-        .find_map(|name| name.strip_prefix("scx_").map(str::to_string));
+    let found = names.into_iter().find_map(|name| name.strip_prefix("scx_").map(str::to_string));
     found.unwrap_or_else(|| stem(main))
 }
 
@@ -166,10 +160,7 @@ fn newest_vmlinux(folder: &Path) -> Option<PathBuf> {
     };
     let entries = fs::read_dir(folder).ok()?;
     let paths = entries.flatten().map(|entry| entry.path());
-    let newest = paths
-        .filter_map(|path| Some((version(&path)?, path)))
-        .max()
-        .map(|(_, path)| path);
+    let newest = paths.filter_map(|path| Some((version(&path)?, path))).max().map(|(_, path)| path);
     newest.or_else(|| Some(folder.join("vmlinux.h")).filter(|path| path.is_file()))
 }
 
@@ -193,11 +184,7 @@ impl Sources {
                 path: main,
             });
         };
-        let arch = if cfg!(target_arch = "aarch64") {
-            "arm64"
-        } else {
-            "x86"
-        };
+        let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86" };
         let vmlinux = [
             root.join("scheds/vmlinux/arch").join(arch),
             root.join("scheds/vmlinux"),
@@ -219,19 +206,8 @@ impl Sources {
         };
         let own = main.parent().map(Path::to_path_buf).unwrap_or_default();
         // lib/ of the checkout has headers that are named from there.
-        let folders = vec![
-            include.clone(),
-            include.join("bpf-compat"),
-            root.clone(),
-            own,
-        ];
-        Ok(Sources {
-            name: name_of(&main),
-            others: others(&main)?,
-            main,
-            folders,
-            vmlinux,
-        })
+        let folders = vec![include.clone(), include.join("bpf-compat"), root.clone(), own];
+        Ok(Sources { name: name_of(&main), others: others(&main)?, main, folders, vmlinux })
     }
 
     fn all(&self) -> impl Iterator<Item = &PathBuf> {
@@ -253,9 +229,7 @@ fn others(main: &Path) -> Result<Vec<PathBuf>, CompileError> {
     let text = read(&script)?;
     let folder = script.parent().unwrap_or(Path::new(""));
     let names = text.split("add_source(\"").skip(1);
-    Ok(names
-        .filter_map(|rest| Some(folder.join(rest.split('"').next()?)))
-        .collect())
+    Ok(names.filter_map(|rest| Some(folder.join(rest.split('"').next()?))).collect())
 }
 
 /// The names of the scheduler's `struct sched_ext_ops`.
@@ -319,10 +293,7 @@ pub fn compile(path: &Path) -> Result<Compiled, CompileError> {
     for (name, text) in OURS {
         write(&at(name), text)?;
     }
-    write(
-        &at("vmlinux.h"),
-        &format!("#include \"{}\"\n", sources.vmlinux.display()),
-    )?;
+    write(&at("vmlinux.h"), &format!("#include \"{}\"\n", sources.vmlinux.display()))?;
     let main = read(&sources.main)?;
     let ops = ops(&main);
     if ops.is_empty() {
@@ -335,32 +306,19 @@ pub fn compile(path: &Path) -> Result<Compiled, CompileError> {
     write(&at("program.c"), &glue(&sources.main, &ops, &vmlinux))?;
     write(&at("enumerations.c"), &enumerations(&vmlinux))?;
 
-    let clang = Clang {
-        name: clang,
-        folder: folder.path(),
-        headers: &sources.folders,
-    };
+    let clang = Clang { name: clang, folder: folder.path(), headers: &sources.folders };
     let objects = match objects(&clang, &sources) {
         // What is not supported may well be what the compiler stumbles over.
         Err(CompileError::Source { .. }) if !needs.is_empty() => {
-            return Err(CompileError::Unsupported {
-                path: sources.main,
-                needs,
-            });
+            return Err(CompileError::Unsupported { path: sources.main, needs });
         }
         objects => objects?,
     };
     let object = clang.link(&objects, &sources.main, &mut needs)?;
     if !needs.is_empty() {
-        return Err(CompileError::Unsupported {
-            path: sources.main,
-            needs,
-        });
+        return Err(CompileError::Unsupported { path: sources.main, needs });
     }
-    Ok(Compiled {
-        name: sources.name,
-        object,
-    })
+    Ok(Compiled { name: sources.name, object })
 }
 
 /// Compiles all that is linked.
@@ -391,9 +349,8 @@ fn map_types(sources: &Sources) -> Result<Vec<String>, CompileError> {
             }
         }
     }
-    let lines = unknown
-        .iter()
-        .map(|name| format!("  the map type BPF_MAP_TYPE_{name} is not supported"));
+    let lines =
+        unknown.iter().map(|name| format!("  the map type BPF_MAP_TYPE_{name} is not supported"));
     let arenas = arenas.then(|| "  arenas (__arena) are not supported".to_string());
     Ok(lines.chain(arenas).collect())
 }
@@ -548,12 +505,8 @@ fn divide_as_bpf(code: &str) -> String {
 }
 
 /// The operations, and whether they give a remainder.
-const DIVISIONS: [(&str, bool); 4] = [
-    ("udiv", false),
-    ("sdiv", false),
-    ("urem", true),
-    ("srem", true),
-];
+const DIVISIONS: [(&str, bool); 4] =
+    [("udiv", false), ("sdiv", false), ("urem", true), ("srem", true)];
 const WIDTHS: [&str; 3] = ["i16", "i32", "i64"];
 
 /// The call that stands for a line `%3 = udiv i64 %1, %2`; none for a constant divisor.
@@ -567,9 +520,7 @@ fn divided(line: &str) -> Option<String> {
         return None;
     }
     let b = b.split(',').next()?;
-    Some(format!(
-        "{to} = call {width} @scx.{operation}.{width}({width} {a}, {width} {b})"
-    ))
+    Some(format!("{to} = call {width} @scx.{operation}.{width}({width} {a}, {width} {b})"))
 }
 
 /// The function that [`divided`] calls.

@@ -142,10 +142,8 @@ impl Costs {
 
     /// The time for which `cpu`, which reads or writes the memory at `at`, waits for its line.
     pub fn line_ns(&mut self, at: usize, cpu: usize, writes: bool, now_ns: u64) -> u64 {
-        let line = self.own.entry(at / LINE).or_insert_with(|| Line {
-            owner: cpu,
-            ..Line::default()
-        });
+        let line =
+            self.own.entry(at / LINE).or_insert_with(|| Line { owner: cpu, ..Line::default() });
         line.wait_ns(&self.hardware, cpu, writes, now_ns)
     }
 }

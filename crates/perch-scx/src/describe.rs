@@ -129,9 +129,7 @@ impl Description {
         // What is misspelt is said now, not when the scheduler is loaded.
         let shape = Shape::default();
         for (name, value) in &description.set {
-            value
-                .bytes(&shape, 8)
-                .map_err(|reason| format!("set.{name}: {reason}"))?;
+            value.bytes(&shape, 8).map_err(|reason| format!("set.{name}: {reason}"))?;
         }
         let each = (description.fill.iter().map(|fill| &fill.each))
             .chain(description.call.iter().map(|call| &call.each));
@@ -143,9 +141,7 @@ impl Description {
             shape.word(&fill.value, 0)?;
         }
         for call in &description.call {
-            call.when
-                .as_deref()
-                .map_or(Ok(0), |word| shape.truth(word))?;
+            call.when.as_deref().map_or(Ok(0), |word| shape.truth(word))?;
             for argument in &call.arguments {
                 argument.number(&shape, 0)?;
             }
@@ -229,9 +225,7 @@ impl Shape {
         by_capacity.sort_by_key(|&cpu| std::cmp::Reverse(topology.capacity(cpu)));
         Shape {
             nodes: (0..n).map(|cpu| topology.node(cpu)).collect(),
-            llcs: (0..n)
-                .map(|cpu| topology.llc(cpu).map_or(-1, |llc| llc as i64))
-                .collect(),
+            llcs: (0..n).map(|cpu| topology.llc(cpu).map_or(-1, |llc| llc as i64)).collect(),
             capacities: (0..n).map(|cpu| topology.capacity(cpu)).collect(),
             siblings: (0..n).map(sibling).collect(),
             by_capacity,
@@ -296,9 +290,7 @@ impl Shape {
             let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<_> = FLAGS.iter().map(|(name, _)| *name).collect();
                 let known = known.join(", ");
-                return Err(format!(
-                    "ops.flags: there is no SCX_OPS_{name}: expected {known}"
-                ));
+                return Err(format!("ops.flags: there is no SCX_OPS_{name}: expected {known}"));
             };
             if word.is_empty() || self.truth(word)? != 0 {
                 value |= flag;
@@ -341,10 +333,7 @@ mod tests {
             ("[set]\na = \"smd\"\n", "set.a: there is no word `smd`"),
             ("[ops]\nflags = [\"LAST\"]\n", "SCX_OPS_LAST"),
             ("[sets]\n", "unknown field `sets`"),
-            (
-                "[[call]]\nprogram = \"p\"\neach = \"core\"\narguments = []\n",
-                "each = \"core\"",
-            ),
+            ("[[call]]\nprogram = \"p\"\neach = \"core\"\narguments = []\n", "each = \"core\""),
         ] {
             let error = Description::parse(text).unwrap_err();
             assert!(error.contains(part), "{error}");

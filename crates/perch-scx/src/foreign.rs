@@ -118,10 +118,7 @@ impl Package {
                 (PathBuf::from(format!("{}.toml", compiled.name)), text)
             }
         };
-        let refuse = |reason| ForeignError::Description {
-            path: place.clone(),
-            reason,
-        };
+        let refuse = |reason| ForeignError::Description { path: place.clone(), reason };
         let mut description = Description::parse(&text).map_err(refuse)?;
         let sizes = symbols(&compiled.object).map_err(refuse)?;
         let lacks = description.lacks(&sizes);
@@ -219,10 +216,7 @@ impl Package {
         let package = Arc::new(self);
         let make = move |_: &Machine, topology: &Arc<Topology>| {
             let object = Object::load(&package.object).map_err(|error| error.to_string())?;
-            let loader = ForeignLoader {
-                package: package.clone(),
-                shape: Shape::new(topology),
-            };
+            let loader = ForeignLoader { package: package.clone(), shape: Shape::new(topology) };
             Ok(Box::new(Scheduler::new(object, Box::new(loader))) as _)
         };
         Ok(Outside::new(words, image, make))
@@ -243,12 +237,8 @@ type Sizes = HashMap<String, u64>;
 fn symbols(object: &[u8]) -> Result<Sizes, String> {
     use object::{Object as _, ObjectSymbol as _};
     let file = object::File::parse(object).map_err(|error| error.to_string())?;
-    let all = file
-        .dynamic_symbols()
-        .filter(|symbol| !symbol.is_undefined());
-    Ok(all
-        .filter_map(|symbol| Some((symbol.name().ok()?.to_string(), symbol.size())))
-        .collect())
+    let all = file.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
+    Ok(all.filter_map(|symbol| Some((symbol.name().ok()?.to_string(), symbol.size()))).collect())
 }
 
 /// Instructions of the callbacks, as long as nobody has counted the scheduler's own: about what
@@ -300,10 +290,7 @@ impl Loader for ForeignLoader {
             let bytes = (value.bytes(&self.shape, size))
                 .map_err(|reason| ObjectError::Set(name.clone(), reason))?;
             // SAFETY: the program's variables are writable natively, and the symbol is this long.
-            unsafe {
-                at.cast::<u8>()
-                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-            };
+            unsafe { at.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         }
         for (name, &entries) in &description.max_entries {
             let at = object.variable(name)? as usize;
@@ -324,12 +311,7 @@ impl Loader for ForeignLoader {
         for fill in &description.fill {
             let map = object.variable(&fill.map).map_err(|e| e.to_string())? as usize;
             // BPF_MAP_TYPE_HASH, whose sizes are those of what comes into it first.
-            let is = MapType {
-                kind: 1,
-                max_entries: u32::MAX,
-                key_size: 4,
-                value_size: 4,
-            };
+            let is = MapType { kind: 1, max_entries: u32::MAX, key_size: 4, value_size: 4 };
             for place in self.shape.places(fill.each.as_deref())? {
                 let number = |word| self.shape.word(word, place).map(|n| n as i32);
                 let (key, value) = (number(&fill.key)?, number(&fill.value)?);

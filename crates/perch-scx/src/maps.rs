@@ -64,10 +64,7 @@ pub(crate) struct Maps {
 
 impl Maps {
     pub fn new(nr_cpus: usize) -> Maps {
-        Maps {
-            nr_cpus,
-            ..Maps::default()
-        }
+        Maps { nr_cpus, ..Maps::default() }
     }
 
     pub fn set_max_entries(&mut self, map: usize, entries: u32) {
@@ -85,11 +82,7 @@ impl Maps {
                 let cpus = if is.kind == ARRAY { 1 } else { nr_cpus };
                 let stride = (is.value_size as usize).next_multiple_of(64);
                 let values = vec![0; entries * cpus * stride / 8].into();
-                Map::Array {
-                    values,
-                    stride,
-                    cpus,
-                }
+                Map::Array { values, stride, cpus }
             }
             STACK | QUEUE => Map::List(Vec::new()),
             _ => Map::Hash(BTreeMap::new()),
@@ -99,19 +92,15 @@ impl Maps {
     /// Returns where the value of `key` is; null if there is none. `cpu` is that of a per-CPU map.
     pub fn lookup(&mut self, map: usize, is: &MapType, key: &[u8], cpu: usize) -> *mut u64 {
         match self.map(map, is) {
-            Map::Array {
-                values,
-                stride,
-                cpus,
-            } => {
+            Map::Array { values, stride, cpus } => {
                 let key = key.try_into().map_or(u32::MAX, u32::from_ne_bytes) as usize;
                 let cpu = if *cpus == 1 { 0 } else { cpu };
                 let at = (key.saturating_mul(*cpus) + cpu).saturating_mul(*stride / 8);
                 values.get_mut(at).map_or(std::ptr::null_mut(), |word| word)
             }
-            Map::Hash(values) => values
-                .get_mut(key)
-                .map_or(std::ptr::null_mut(), |value| value.as_mut_ptr()),
+            Map::Hash(values) => {
+                values.get_mut(key).map_or(std::ptr::null_mut(), |value| value.as_mut_ptr())
+            }
             Map::List(_) => std::ptr::null_mut(),
         }
     }
@@ -119,11 +108,7 @@ impl Maps {
     /// Returns the key of the value that holds the address `at`, and where the value begins.
     pub fn key_at(&self, map: usize, at: usize) -> Option<(Vec<u8>, usize)> {
         match self.maps.get(&map)? {
-            Map::Array {
-                values,
-                stride,
-                cpus,
-            } => {
+            Map::Array { values, stride, cpus } => {
                 let first = values.as_ptr() as usize;
                 let place = at.checked_sub(first)? / stride;
                 let key = (place / cpus) as u32;
@@ -173,10 +158,7 @@ impl Maps {
             return EINVAL;
         }
         // SAFETY: `lookup` returns the address of a value of this map.
-        unsafe {
-            at.cast::<u8>()
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        };
+        unsafe { at.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         0
     }
 
@@ -223,11 +205,7 @@ impl Maps {
     ) -> *mut u64 {
         if flags & CREATE != 0 {
             let new = || value(is.value_size, first);
-            return self
-                .storage
-                .entry((map, owner))
-                .or_insert_with(new)
-                .as_mut_ptr();
+            return self.storage.entry((map, owner)).or_insert_with(new).as_mut_ptr();
         }
         let found = self.storage.get_mut(&(map, owner));
         found.map_or(std::ptr::null_mut(), |value| value.as_mut_ptr())
@@ -253,12 +231,7 @@ mod tests {
     const HASH: u32 = 1;
 
     const fn of(kind: u32, max_entries: u32) -> MapType {
-        MapType {
-            kind,
-            max_entries,
-            key_size: 4,
-            value_size: 12,
-        }
+        MapType { kind, max_entries, key_size: 4, value_size: 12 }
     }
 
     #[test]
@@ -275,10 +248,7 @@ mod tests {
         let seven = maps.lookup(3, &hash, &key(7), 0);
         assert_eq!(maps.update(3, &hash, &key(8), &[2; 12], (0, 0)), 0);
         assert_eq!(maps.update(3, &hash, &key(9), &[2; 12], (0, 0)), E2BIG);
-        assert_eq!(
-            maps.update(3, &hash, &key(7), &[2; 12], (NOEXIST, 0)),
-            EEXIST
-        );
+        assert_eq!(maps.update(3, &hash, &key(7), &[2; 12], (NOEXIST, 0)), EEXIST);
         assert_eq!(maps.lookup(3, &hash, &key(7), 0), seven);
         assert_eq!(maps.delete(3, &hash, &key(8)), 0);
         assert_eq!(maps.delete(3, &hash, &key(8)), ENOENT);

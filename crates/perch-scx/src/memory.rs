@@ -51,8 +51,7 @@ impl Memory {
         self.rqs.put(cpu, l.online, 1_i32);
         self.rqs.put(cpu, l.idle, self.tasks.at(idle));
         self.rqs.put(cpu, l.curr, self.tasks.at(idle));
-        self.tasks
-            .put(idle, l.flags, flag::PF_IDLE | flag::PF_KTHREAD);
+        self.tasks.put(idle, l.flags, flag::PF_IDLE | flag::PF_KTHREAD);
         self.tasks.put(idle, l.nr_cpus_allowed, 1_i32);
         self.tasks.put(idle, l.cgroups, self.cgroups.set(0));
         self.tasks.put(idle, l.group_leader, self.tasks.at(idle));
@@ -82,10 +81,7 @@ impl Memory {
 
     /// The task at this address; `None` for an idle task, and where there is none.
     pub fn task_at(&self, at: *const c_void) -> Option<TaskId> {
-        let number = self
-            .tasks
-            .number(at)
-            .filter(|&number| number < self.nr_tasks)?;
+        let number = self.tasks.number(at).filter(|&number| number < self.nr_tasks)?;
         Some(TaskId(number as u32))
     }
 
@@ -167,8 +163,7 @@ impl Memory {
     pub fn put_idle_state(&self, cpu: usize, exit_ns: Option<u32>) {
         let l = &self.layout;
         let state = exit_ns.map_or(std::ptr::null_mut(), |exit_ns| {
-            self.idle_states
-                .put(cpu, l.exit_latency_ns, i64::from(exit_ns));
+            self.idle_states.put(cpu, l.exit_latency_ns, i64::from(exit_ns));
             self.idle_states.at(cpu)
         });
         self.rqs.put(cpu, l.idle_state, state);
@@ -177,7 +172,6 @@ impl Memory {
     /// Writes what runs and waits on a CPU.
     pub fn put_queue(&self, cpu: usize, nr: u32, current: Option<TaskId>) {
         self.rqs.put(cpu, self.layout.nr_running, nr);
-        self.rqs
-            .put(cpu, self.layout.curr, self.current(cpu, current));
+        self.rqs.put(cpu, self.layout.curr, self.current(cpu, current));
     }
 }

@@ -87,21 +87,13 @@ fn scheduler(
 ) -> Result<Scheduler, PerchError> {
     let object = Object::load(OBJECT)?;
     // The first plan tells how long the image is.
-    let len = Plan::simulated(0, machine, topology, settings)?
-        .image()
-        .len();
+    let len = Plan::simulated(0, machine, topology, settings)?.image().len();
     let mut arena: Vec<Line> = vec![Line([0; 64]); len.div_ceil(64)];
     let base = arena.as_mut_ptr();
     let plan = Plan::simulated(base as u64, machine, topology, settings)?;
     // SAFETY: the image is as long as the first one.
-    unsafe {
-        base.cast::<u8>()
-            .copy_from_nonoverlapping(plan.image().as_ptr(), len)
-    };
-    let loader = PerchLoader {
-        plan,
-        _arena: arena,
-    };
+    unsafe { base.cast::<u8>().copy_from_nonoverlapping(plan.image().as_ptr(), len) };
+    let loader = PerchLoader { plan, _arena: arena };
     Ok(Scheduler::new(object, Box::new(loader)))
 }
 
@@ -134,11 +126,7 @@ impl Loader for PerchLoader {
         let variable = object.variable("perch_config")?;
         // SAFETY: the variable is writable natively, and a test of perch-scheduler compares the
         // size of the structure with C's.
-        unsafe {
-            variable
-                .cast::<u8>()
-                .copy_from_nonoverlapping(config.as_ptr(), config.len())
-        };
+        unsafe { variable.cast::<u8>().copy_from_nonoverlapping(config.as_ptr(), config.len()) };
         for map in SIZED {
             if let Some(entries) = self.plan.max_entries(map) {
                 let at = object.variable(map)? as usize;
@@ -154,11 +142,7 @@ impl Loader for PerchLoader {
 }
 
 /// What the simulated kernel does. Its groups have no `cpu.max` and no `cpu.idle`.
-const KERNEL: Abilities = Abilities {
-    takes_back: true,
-    limits: false,
-    idle_groups: false,
-};
+const KERNEL: Abilities = Abilities { takes_back: true, limits: false, idle_groups: false };
 
 fn leave_out(callbacks: &mut Callbacks, member: &str) {
     match member {

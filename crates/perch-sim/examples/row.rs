@@ -22,16 +22,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (llc, node) = (cpus.min(32), cpus.min(128));
     if cpus == 0 || node % llc != 0 || cpus % node != 0 {
         return Err(
-            "CPUS: expected 1 to 32, a multiple of 32 up to 128, or a multiple of 128".into(),
+            "CPUS: expected 1 to 32, a multiple of 32 up to 128, or a multiple of 128".into()
         );
     }
     let (clusters, cores) = if llc % 4 == 0 { (llc / 4, 4) } else { (0, llc) };
     let machine = Machine::regular("bench", cpus / node, 1, node / llc, clusters, cores, 1)?;
     let machine = Arc::new(machine);
-    let modes = Modes {
-        cluster: Mode::Perch,
-        ..Modes::default()
-    };
+    let modes = Modes { cluster: Mode::Perch, ..Modes::default() };
     let scenario = Scenario {
         topology: Topology::new(&machine),
         policy: Policy::new(Era::V7_2, modes),
@@ -47,9 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let metrics = scenario.run()?.metrics;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak
-        .and_then(|words| words.split_whitespace().next())
-        .unwrap_or("0");
+    let peak = peak.and_then(|words| words.split_whitespace().next()).unwrap_or("0");
     println!("{} {} {peak}", metrics.events, metrics.counted);
     Ok(())
 }

@@ -30,11 +30,7 @@ impl Outside {
         + Sync
         + 'static,
     ) -> Outside {
-        Outside {
-            words,
-            image: image.into(),
-            make: Arc::new(make),
-        }
+        Outside { words, image: image.into(), make: Arc::new(make) }
     }
 
     /// Returns the scheduler in the words of whoever asked for it.

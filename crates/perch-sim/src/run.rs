@@ -92,10 +92,8 @@ impl Scenario {
                 why,
             })?;
         }
-        check_groups(&self.workload, self.machine.cpus.len()).map_err(|why| SimError::Groups {
-            workload: self.workload.spec.clone(),
-            why,
-        })?;
+        check_groups(&self.workload, self.machine.cpus.len())
+            .map_err(|why| SimError::Groups { workload: self.workload.spec.clone(), why })?;
         let mut ops = self.workload.tasks.iter().flat_map(|t| t.program.iter());
         if let Some(scheduler) = &self.scheduler
             && ops.any(|op| matches!(op, Op::Join { .. }))
@@ -243,10 +241,9 @@ impl Scenario {
     ) -> Vec<Option<f64>> {
         let rate = span.counted / span.seconds;
         match self.workload.measure.basis {
-            Basis::Rate {
-                per_count,
-                instances,
-            } => vec![Some(span.counted * per_count / span.seconds / instances)],
+            Basis::Rate { per_count, instances } => {
+                vec![Some(span.counted * per_count / span.seconds / instances)]
+            }
             Basis::Frames => vec![Some(rate), span.kernel_pct],
             Basis::Requests => {
                 let wake = (0..WAKE_PERCENTILES.len()).map(|i| wake_us.map(|us| us[i]));

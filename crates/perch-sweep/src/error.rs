@@ -77,11 +77,7 @@ impl SweepError {
     }
 
     pub(crate) fn key(origin: &str, key: impl Into<String>, reason: impl Display) -> SweepError {
-        SweepError::Key {
-            origin: origin.to_string(),
-            key: key.into(),
-            reason: reason.to_string(),
-        }
+        SweepError::Key { origin: origin.to_string(), key: key.into(), reason: reason.to_string() }
     }
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> SweepError {

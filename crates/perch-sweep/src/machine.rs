@@ -53,11 +53,7 @@ pub(crate) struct Base {
 
 impl Base {
     pub fn new(machine: Machine) -> Base {
-        Base {
-            text: machine.to_toml(),
-            machine: Arc::new(machine),
-            values: OnceLock::new(),
-        }
+        Base { text: machine.to_toml(), machine: Arc::new(machine), values: OnceLock::new() }
     }
 }
 
@@ -88,12 +84,7 @@ impl Known {
             let text = machine.to_toml();
             (Arc::new(machine), digest(text.as_bytes()))
         };
-        Ok(Known {
-            topology: Topology::new(&machine),
-            digest,
-            base,
-            machine,
-        })
+        Ok(Known { topology: Topology::new(&machine), digest, base, machine })
     }
 
     /// Returns the library's machine of that name, as long as the library has one.
@@ -239,9 +230,7 @@ fn set<'a>(table: &mut toml::Table, key: &'a str, value: toml::Value) -> Result<
         table.insert(key.to_string(), value);
         return Ok(());
     };
-    let inner = table
-        .entry(first)
-        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    let inner = table.entry(first).or_insert_with(|| toml::Value::Table(toml::Table::new()));
     match inner.as_table_mut() {
         Some(inner) => set(inner, rest, value),
         None => Err(first),

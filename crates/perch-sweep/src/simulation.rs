@@ -92,9 +92,7 @@ pub(crate) struct OfMachine(
 /// Returns the schema of a simulation in JSON.
 pub fn simulation_schema() -> Schema {
     let settings = SchemaSettings::draft2020_12();
-    settings
-        .into_generator()
-        .into_root_schema_for::<Simulation>()
+    settings.into_generator().into_root_schema_for::<Simulation>()
 }
 
 /// How long a simulation lasts, and how often it is repeated.
@@ -132,15 +130,10 @@ impl Times {
     pub fn plan(self) -> Plan {
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
         match self {
-            Times::Until(effort) => Plan::Until {
-                effort,
-                repetitions: None,
-            },
-            Times::ByHand(times) => Plan::by_hand(
-                ns(times.warmup_ms),
-                ns(times.measure_ms),
-                Some(times.repetitions),
-            ),
+            Times::Until(effort) => Plan::Until { effort, repetitions: None },
+            Times::ByHand(times) => {
+                Plan::by_hand(ns(times.warmup_ms), ns(times.measure_ms), Some(times.repetitions))
+            }
         }
     }
 }
@@ -371,14 +364,7 @@ impl Simulation {
         };
         let canonical = serde_json::to_string(&canonical).expect("a struct of texts and numbers");
         let key = Key(digest(canonical.as_bytes()));
-        Ok(Prepared {
-            asked: self,
-            key,
-            era,
-            root_domain,
-            arm,
-            budget: limits.budget,
-        })
+        Ok(Prepared { asked: self, key, era, root_domain, arm, budget: limits.budget })
     }
 }
 
@@ -476,9 +462,7 @@ impl Found {
             repetitions: comparison.repetitions,
             window,
             scores,
-            counts: (counts.into_iter())
-                .filter(|(_, rows)| !rows.is_empty())
-                .collect(),
+            counts: (counts.into_iter()).filter(|(_, rows)| !rows.is_empty()).collect(),
         }
     }
 }

@@ -120,9 +120,7 @@ impl Store {
     }
 
     fn at(root: &Path) -> Store {
-        Store {
-            root: root.to_path_buf(),
-        }
+        Store { root: root.to_path_buf() }
     }
 
     /// Makes the folders and the header. Several processes may do so at once.
@@ -130,9 +128,7 @@ impl Store {
         let is_empty = match fs::read_dir(&self.root) {
             Ok(mut entries) => entries.all(|entry| {
                 entry.is_ok_and(|entry| {
-                    [RESULTS, UNFINISHED, HEADER]
-                        .iter()
-                        .any(|n| entry.file_name() == *n)
+                    [RESULTS, UNFINISHED, HEADER].iter().any(|n| entry.file_name() == *n)
                 })
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
@@ -147,10 +143,7 @@ impl Store {
             let folder = self.root.join(folder);
             fs::create_dir_all(&folder).map_err(SweepError::io(&folder))?;
         }
-        let header = Header {
-            perch_store: 1,
-            model: MODEL.to_string(),
-        };
+        let header = Header { perch_store: 1, model: MODEL.to_string() };
         self.write(&self.root.join(HEADER), &(json(&header) + "\n"))
     }
 
@@ -182,10 +175,7 @@ impl Store {
     }
 
     fn refused(&self, reason: impl Into<String>) -> SweepError {
-        SweepError::Store {
-            path: self.root.display().to_string(),
-            reason: reason.into(),
-        }
+        SweepError::Store { path: self.root.display().to_string(), reason: reason.into() }
     }
 
     fn path(&self, key: &Key) -> PathBuf {
@@ -283,9 +273,9 @@ impl Store {
         match () {
             () if stored.key != *key => Err(altered(format!("it is the result of {}", stored.key))),
             () if stored.model != MODEL => Err(altered(format!("it is of model {}", stored.model))),
-            () if stored.digest != seal(&stored.simulation, &stored.result) => Err(altered(
-                "the result is not the one that was written".to_string(),
-            )),
+            () if stored.digest != seal(&stored.simulation, &stored.result) => {
+                Err(altered("the result is not the one that was written".to_string()))
+            }
             () => Ok(Some(stored)),
         }
     }
@@ -293,9 +283,7 @@ impl Store {
     /// Checks that the folders above a result are the store's own.
     fn check_folders(&self, path: &Path) -> Result<(), SweepError> {
         let above = path.ancestors().skip(1);
-        above
-            .take_while(|&folder| folder != self.root)
-            .try_for_each(own)
+        above.take_while(|&folder| folder != self.root).try_for_each(own)
     }
 
     /// Keeps a result.
@@ -334,10 +322,7 @@ impl Store {
                 None => Some("no result has such a name".to_string()),
                 Some(key) => self.fault(key),
             };
-            faults.extend(reason.map(|reason| Fault {
-                path: path.display().to_string(),
-                reason,
-            }));
+            faults.extend(reason.map(|reason| Fault { path: path.display().to_string(), reason }));
             Ok(())
         })?;
         for path in entries(&self.root.join(UNFINISHED))? {
@@ -345,10 +330,7 @@ impl Store {
                 true => "never finished; perch store prune removes it",
                 false => "not written by perch, which leaves it; remove it, or move it elsewhere",
             };
-            faults.push(Fault {
-                path: path.display().to_string(),
-                reason: reason.to_string(),
-            });
+            faults.push(Fault { path: path.display().to_string(), reason: reason.to_string() });
         }
         Ok(faults)
     }

@@ -108,11 +108,7 @@ fn simulation() -> Simulation {
 }
 
 fn key(simulation: Simulation) -> String {
-    simulation
-        .prepare("test", Limits::default())
-        .unwrap()
-        .key
-        .to_string()
+    simulation.prepare("test", Limits::default()).unwrap().key.to_string()
 }
 
 #[test]
@@ -231,15 +227,11 @@ fn damage_is_found_and_half_files_are_no_results() {
     // What prune leaves, and is to be moved.
     let other = folder.path().join("unfinished/thesis.tex");
     fs::write(&other, "").unwrap();
-    let reasons: Vec<String> = (store.verify().unwrap().into_iter())
-        .map(|fault| fault.reason)
-        .collect();
+    let reasons: Vec<String> =
+        (store.verify().unwrap().into_iter()).map(|fault| fault.reason).collect();
     assert_eq!(reasons.len(), 2);
     for words in ["prune removes it", "not written by perch"] {
-        assert!(
-            reasons.iter().any(|reason| reason.contains(words)),
-            "{reasons:?}"
-        );
+        assert!(reasons.iter().any(|reason| reason.contains(words)), "{reasons:?}");
     }
     fs::remove_file(&other).unwrap();
     // Another value in a result, a result under another's name, and a name that is none.
@@ -279,18 +271,10 @@ fn damage_is_found_and_half_files_are_no_results() {
 fn mistakes_name_the_key_before_anything_runs() {
     let llc = "axes.hardware.transfer_ns.llc";
     for (from, to, named) in [
-        (
-            "transfer_ns.llc",
-            "transfer_ns.lcc",
-            "hardware.transfer_ns.lcc",
-        ),
+        ("transfer_ns.llc", "transfer_ns.lcc", "hardware.transfer_ns.lcc"),
         ("workload.pairs = [1", "workload.pears = [1", "pears"),
         ("repetitions = 2", "repetitions = 0", "repetitions"),
-        (
-            "workload.pairs = [1",
-            "workloads.pairs = [1",
-            "axes.workloads.pairs",
-        ),
+        ("workload.pairs = [1", "workloads.pairs = [1", "axes.workloads.pairs"),
         ("[40, 55]", "[40, 40]", llc),
         ("[40, 55]", "[]", llc),
         ("[40, 55]", "{ from = 60, to = 50, step = 2 }", llc),
@@ -298,11 +282,7 @@ fn mistakes_name_the_key_before_anything_runs() {
         ("off\"", "on\"", "modes"),
         ("cluster=posted", "capacity=cleverly", "modes"),
         ("baseline = \"stock\"", "baseline = \"stick\"", "baseline"),
-        (
-            "workload.pairs <= 4",
-            "workload.pairs <= 4 ms",
-            "conditions",
-        ),
+        ("workload.pairs <= 4", "workload.pairs <= 4 ms", "conditions"),
         ("workload.pairs <= 4", "workload.pair <= 4", "conditions"),
         ("workload.pairs <= 4", "arm <= 4", "conditions"),
         ("where=node0", "where=node9", "where=node9"),
@@ -324,13 +304,9 @@ fn mistakes_name_the_key_before_anything_runs() {
 #[test]
 fn names_without_end_and_axes_without_number_are_refused() {
     let deep = format!("[axes]\n\"hardware{}\" = [1]", ".x".repeat(5000));
-    let many: String = (0..1000)
-        .map(|i| format!("axes.workload.k{i} = [1]\n"))
-        .collect();
+    let many: String = (0..1000).map(|i| format!("axes.workload.k{i} = [1]\n")).collect();
     let conditions = format!("conditions = [{}]", "\"cpus > 0\",".repeat(257));
-    let drawn: String = (0..11)
-        .map(|i| format!("axes.workload.k{i} = [1]\n"))
-        .collect();
+    let drawn: String = (0..11).map(|i| format!("axes.workload.k{i} = [1]\n")).collect();
     let drawn = format!("[design]\npoints = 99999\n{drawn}");
     for (rest, reason) in [
         (deep, "of at most 8 parts"),
@@ -421,14 +397,8 @@ fn code_of_others_is_asked_for() {
     ] {
         let error = sweep(text).unwrap().simulations(Shard::WHOLE);
         let error = error.unwrap_err().to_string();
-        assert!(
-            error.contains("`modes`") && error.contains("--allow-scx"),
-            "{error}"
-        );
-        let limits = Limits {
-            allow_scx: true,
-            ..Limits::default()
-        };
+        assert!(error.contains("`modes`") && error.contains("--allow-scx"), "{error}");
+        let limits = Limits { allow_scx: true, ..Limits::default() };
         let allowed = sweep(text).unwrap().within(limits);
         let error = allowed.simulations(Shard::WHOLE).unwrap_err().to_string();
         assert!(error.contains("/nowhere.c: No such file"), "{error}");

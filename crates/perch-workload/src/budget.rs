@@ -62,12 +62,7 @@ pub struct Demand {
 impl Demand {
     /// Returns what so many tasks take, with the operations of their programs and their channels.
     pub fn new(tasks: u64, operations: u64, channels: u64) -> Demand {
-        Demand {
-            tasks,
-            operations,
-            channels,
-            ..Demand::default()
-        }
+        Demand { tasks, operations, channels, ..Demand::default() }
     }
 
     /// Returns what a workload takes that is built already, on a machine of so many CPUs.
@@ -117,9 +112,7 @@ impl fmt::Display for Demand {
             (self.simulations, "simulations"),
         ];
         let counted = counts.iter().filter(|(count, _)| *count > 0);
-        let words: Vec<String> = counted
-            .map(|(count, name)| format!("{count} {name}"))
-            .collect();
+        let words: Vec<String> = counted.map(|(count, name)| format!("{count} {name}")).collect();
         f.write_str(&words.join(", "))
     }
 }
@@ -161,20 +154,14 @@ impl Budget {
         if demand.bytes() <= self.0 {
             return Ok(());
         }
-        Err(OverBudget {
-            asked: asked.to_string(),
-            demand,
-            budget: self,
-        })
+        Err(OverBudget { asked: asked.to_string(), demand, budget: self })
     }
 
     /// Returns how many of `wanted` simulations of a demand may run at a time while `kept` is kept
     /// beside them: at least 1, and no more than fit into the budget.
     pub fn at_a_time(self, wanted: usize, each: Demand, kept: Demand) -> usize {
         let fit = self.0.saturating_sub(kept.bytes()) / each.bytes().max(1);
-        wanted
-            .min(usize::try_from(fit).unwrap_or(usize::MAX))
-            .max(1)
+        wanted.min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
     }
 }
 
@@ -242,14 +229,8 @@ mod tests {
     fn a_refusal_names_the_keys_the_amount_and_the_option() {
         for (spec, keys) in [
             ("pipe:pairs=1000000", "pairs=1000000: 2000000 tasks"),
-            (
-                "runsleep:tasks=1000000/cpu",
-                "tasks=1000000/cpu: 16000000 tasks",
-            ),
-            (
-                "httperf:at_once=1000000",
-                "at_once=1000000 and burst=100: 2000000 tasks",
-            ),
+            ("runsleep:tasks=1000000/cpu", "tasks=1000000/cpu: 16000000 tasks"),
+            ("httperf:at_once=1000000", "at_once=1000000 and burst=100: 2000000 tasks"),
             (
                 "httperf:at_once=4000,calls=10000,burst=10000",
                 "at_once=4000 and burst=10000: 8000 tasks",
@@ -259,18 +240,9 @@ mod tests {
             ("tbench:n=1000000", "n=1000000: 2000002 tasks"),
             ("tcp_rr:n=1000000", "n=1000000: 2000002 tasks"),
             ("udp_rr:n=1000000", "n=1000000: 2000002 tasks"),
-            (
-                "volano:rooms=1000,users=1000",
-                "rooms=1000 and users=1000: 4000000 tasks",
-            ),
-            (
-                "hackbench:groups=200000",
-                "groups=200000 and fds=20: 8000001 tasks",
-            ),
-            (
-                "sysbench:threads=10000000",
-                "threads=10000000 and locks=8: 10000002 tasks",
-            ),
+            ("volano:rooms=1000,users=1000", "rooms=1000 and users=1000: 4000000 tasks"),
+            ("hackbench:groups=200000", "groups=200000 and fds=20: 8000001 tasks"),
+            ("sysbench:threads=10000000", "threads=10000000 and locks=8: 10000002 tasks"),
             (
                 "schbench:messengers=10,workers=1000000",
                 "messengers=10 and workers=1000000: 10000011 tasks",
@@ -290,15 +262,9 @@ mod tests {
             ("vm:hogs=10x1024,inside=pipe:pairs=2000000", ""),
         ] {
             let error = refused(spec);
-            assert!(
-                error.starts_with(&format!("workload \"{spec}\": ")),
-                "{error}"
-            );
+            assert!(error.starts_with(&format!("workload \"{spec}\": ")), "{error}");
             assert!(error.contains(keys), "{error}");
-            assert!(
-                error.contains(" of memory, and the budget is 1GiB: "),
-                "{error}"
-            );
+            assert!(error.contains(" of memory, and the budget is 1GiB: "), "{error}");
             assert!(error.contains("or a larger budget: --budget "), "{error}");
         }
     }
@@ -310,16 +276,11 @@ mod tests {
             Workload::parse_within(spec, &machine(), budget).map(|_| ())
         };
         let spec = "vm:hogs=4x16,inside=pipe:pairs=60";
-        let error = within(spec, "256KiB")
-            .expect_err("a small budget")
-            .to_string();
+        let error = within(spec, "256KiB").expect_err("a small budget").to_string();
         assert!(error.contains(": vm: 192 tasks"), "{error}");
         within(spec, "512KiB").expect("a sufficient budget");
         let hogs = within("vm:hogs=16x16", "256KiB").expect_err("a small budget");
-        assert!(
-            hogs.to_string().contains(": hogs=16x16: 264 tasks"),
-            "{hogs}"
-        );
+        assert!(hogs.to_string().contains(": hogs=16x16: 264 tasks"), "{hogs}");
     }
 
     /// The counts that builders give beforehand are no smaller than those of what they build, and
@@ -377,17 +338,7 @@ mod tests {
             let budget: Budget = text.parse().expect(text);
             assert_eq!(budget.to_string(), text);
         }
-        for text in [
-            "",
-            "GiB",
-            "0GiB",
-            "-1GiB",
-            "+1GiB",
-            "1",
-            "1GB",
-            "1.5GiB",
-            "99999999TiB",
-        ] {
+        for text in ["", "GiB", "0GiB", "-1GiB", "+1GiB", "1", "1GB", "1.5GiB", "99999999TiB"] {
             assert_eq!(text.parse::<Budget>(), Err(NoBudget), "{text}");
         }
         let suggested = [1, (1 << 20) + 1, 1 << 40].map(|bytes| Budget::of(bytes).to_string());
@@ -397,10 +348,7 @@ mod tests {
 
     #[test]
     fn as_many_run_at_a_time_as_fit() {
-        let each = Demand {
-            tasks: 1_000_000,
-            ..Demand::default()
-        };
+        let each = Demand { tasks: 1_000_000, ..Demand::default() };
         let budget: Budget = "4GiB".parse().expect("a budget");
         assert_eq!(budget.at_a_time(64, each, Demand::default()), 5);
         assert_eq!(budget.at_a_time(3, each, Demand::default()), 3);

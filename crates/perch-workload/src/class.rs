@@ -66,9 +66,7 @@ impl Class {
             Some(("rr", rest)) => priority(rest).map(Class::Rr),
             _ => None,
         };
-        class.ok_or_else(|| ClassError::Unknown {
-            text: text.to_string(),
-        })
+        class.ok_or_else(|| ClassError::Unknown { text: text.to_string() })
     }
 
     /// Refuses a priority out of [`PRIORITIES`].
@@ -105,14 +103,9 @@ mod tests {
         for class in classes {
             assert_eq!(Class::parse(&class.to_string()), Ok(class));
         }
-        for text in [
-            "", "fifo", "fifo:", "fifo:0", "rr:100", "rr:-1", "Fair", "rr:5:5", "dl:1",
-        ] {
+        for text in ["", "fifo", "fifo:", "fifo:0", "rr:100", "rr:-1", "Fair", "rr:5:5", "dl:1"] {
             let why = Class::parse(text).expect_err(text).to_string();
-            assert!(
-                why.contains("expected fair, fifo:PRIORITY or rr:PRIORITY"),
-                "{why}"
-            );
+            assert!(why.contains("expected fair, fifo:PRIORITY or rr:PRIORITY"), "{why}");
         }
     }
 }

@@ -110,23 +110,12 @@ impl Channels {
         };
         let (decoder, filter) = (pool(shape.decoders), pool(shape.filters));
         let (lookahead, encoder, queues) = (pool(1), pool(shape.encoders), pool(4));
-        Channels {
-            decoder,
-            filter,
-            lookahead,
-            encoder,
-            queues,
-            end,
-        }
+        Channels { decoder, filter, lookahead, encoder, queues, end }
     }
 }
 
 fn send(channel: u32) -> Op {
-    Op::Send {
-        channel,
-        lines: LINES,
-        sync: false,
-    }
+    Op::Send { channel, lines: LINES, sync: false }
 }
 
 fn receive(channel: u32) -> Op {
@@ -163,9 +152,7 @@ impl Shape {
             vec![own(part).collect()],
             turns(channels.decoder).map(|ops| ops.to_vec()).collect(),
             vec![filter.chain(own(slice)).chain(filtered).collect()],
-            (turns(channels.encoder))
-                .map(|ops| [look, ops].concat())
-                .collect(),
+            (turns(channels.encoder)).map(|ops| [look, ops].concat()).collect(),
             vec![own(part).chain([Op::Count]).collect()],
         ];
         let mut at = 0u32;
@@ -329,20 +316,12 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let each = keys.number("cpus_per_instance", 8.min(n), 1, n)?;
     let instances = keys.number("instances", n / each, 1, n)?;
     if instances * each > n {
-        return Err(SpecError::FfmpegCpus {
-            instances,
-            each,
-            cpus: n,
-        });
+        return Err(SpecError::FfmpegCpus { instances, each, cpus: n });
     }
     let sets = cpus_of_instances(machine, instances, each)?;
     // The numbers of threads that FFmpeg and x264 choose by themselves for so many CPUs.
     let several = each.min(16) as u32;
-    let auto = if several > 1 {
-        (several + 1).min(16)
-    } else {
-        1
-    };
+    let auto = if several > 1 { (several + 1).min(16) } else { 1 };
     let threads = |keys: &mut Keys<'_>, key, default: u32, least| {
         keys.number(key, default.min(MAX_THREADS), least, MAX_THREADS)
     };
@@ -402,11 +381,7 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         ..Workload::of(
             tasks,
             vec![Space::default(); sets.len()],
-            Measure {
-                name: "fps",
-                unit: "frames/s",
-                basis: Basis::Frames,
-            },
+            Measure { name: "fps", unit: "frames/s", basis: Basis::Frames },
         )
     })
 }

@@ -118,20 +118,14 @@ pub enum GroupError {
 pub fn check(workload: &Workload, cpus: usize) -> Result<(), GroupError> {
     let groups = &workload.groups;
     if groups.len().saturating_mul(cpus) > MOST_ENTRIES {
-        return Err(GroupError::TooMany {
-            groups: groups.len(),
-            cpus,
-        });
+        return Err(GroupError::TooMany { groups: groups.len(), cpus });
     }
     let mut names = BTreeSet::new();
     let mut levels = vec![1; groups.len()];
     for (number, group) in groups.iter().enumerate() {
         let name = || group.name.clone();
         if !SHARES.contains(&group.shares) {
-            return Err(GroupError::Shares {
-                name: name(),
-                shares: group.shares,
-            });
+            return Err(GroupError::Shares { name: name(), shares: group.shares });
         }
         if !names.insert(&group.name) {
             return Err(GroupError::NameTwice { name: name() });
@@ -140,18 +134,11 @@ pub fn check(workload: &Workload, cpus: usize) -> Result<(), GroupError> {
             continue;
         };
         if parent >= number {
-            return Err(GroupError::Parent {
-                name: name(),
-                number,
-                parent,
-            });
+            return Err(GroupError::Parent { name: name(), number, parent });
         }
         levels[number] = levels[parent] + 1;
         if levels[number] > MOST_LEVELS {
-            return Err(GroupError::Level {
-                name: name(),
-                level: levels[number],
-            });
+            return Err(GroupError::Level { name: name(), level: levels[number] });
         }
     }
     for (task, spec) in workload.tasks.iter().enumerate() {
@@ -159,17 +146,10 @@ pub fn check(workload: &Workload, cpus: usize) -> Result<(), GroupError> {
             continue;
         };
         if group >= groups.len() {
-            return Err(GroupError::NoGroup {
-                task,
-                group,
-                groups: groups.len(),
-            });
+            return Err(GroupError::NoGroup { task, group, groups: groups.len() });
         }
         if spec.class != Class::Fair {
-            return Err(GroupError::RealTime {
-                task,
-                name: groups[group].name.clone(),
-            });
+            return Err(GroupError::RealTime { task, name: groups[group].name.clone() });
         }
     }
     Ok(())

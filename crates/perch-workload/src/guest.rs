@@ -80,10 +80,6 @@ impl Default for Network {
     /// The values of a switched network of 1 or 10 Gbit/s of 2012: a packet and its reply take some
     /// 50 us. The card has four queues, as an early multi-queue card had. Both are guesses.
     fn default() -> Network {
-        Network {
-            latency_ns: 20_000,
-            interrupt_ns: 3000,
-            queues: 4,
-        }
+        Network { latency_ns: 20_000, interrupt_ns: 3000, queues: 4 }
     }
 }

@@ -60,31 +60,19 @@ struct Common {
 impl Common {
     /// The channels that follow the sockets, of which there are so many.
     fn after(sockets: u32) -> Common {
-        Common {
-            ready: sockets,
-            go: sockets + 1,
-            done: sockets + 2,
-        }
+        Common { ready: sockets, go: sockets + 1, done: sockets + 2 }
     }
 
     /// The program of a child whose part is `body`.
     fn child(&self, body: Vec<Op>) -> Vec<Op> {
-        let tell = |channel| Op::Send {
-            channel,
-            lines: 1,
-            sync: true,
-        };
+        let tell = |channel| Op::Send { channel, lines: 1, sync: true };
         let mut program = vec![
             Op::Run(Dist::around(READY_NS, 20)),
             tell(self.ready),
             Op::Receive { channel: self.go },
         ];
         program.extend(body);
-        program.extend([
-            Op::Run(Dist::around(EXIT_NS, 20)),
-            tell(self.done),
-            Op::Exit,
-        ]);
+        program.extend([Op::Run(Dist::around(EXIT_NS, 20)), tell(self.done), Op::Exit]);
         program
     }
 
@@ -101,10 +89,7 @@ impl Common {
         };
         hear_all(&mut parent, self.ready);
         parent.push(Op::StartClock);
-        parent.push(Op::Release {
-            channel: self.go,
-            readers: children,
-        });
+        parent.push(Op::Release { channel: self.go, readers: children });
         hear_all(&mut parent, self.done);
         parent.extend([Op::StopClock, Op::Exit]);
         parent
@@ -121,11 +106,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let allowed = keys.cpus()?;
     let n = 2 * groups * fds;
     if n >= MAX_TASKS {
-        return Err(SpecError::HackbenchTasks {
-            groups,
-            fds,
-            tasks: n,
-        });
+        return Err(SpecError::HackbenchTasks { groups, fds, tasks: n });
     }
     let counts = Demand {
         tasks: n + 1,
@@ -168,10 +149,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                 Op::Receive { channel },
                 Op::Run(Dist::around(read_ns + copy_ns, 5)),
                 Op::Count,
-                Op::Repeat {
-                    to: 3,
-                    times: fds * loops,
-                },
+                Op::Repeat { to: 3, times: fds * loops },
             ];
             tasks.push(task(common.child(body).into(), None));
         }
@@ -187,10 +165,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             };
             body.extend([Op::Run(Dist::around(write_ns + copy_ns, 5)), write]);
         }
-        body.push(Op::Repeat {
-            to: 3,
-            times: loops,
-        });
+        body.push(Op::Repeat { to: 3, times: loops });
         let sender: std::sync::Arc<[Op]> = common.child(body).into();
         tasks.extend((0..fds).map(|_| task(sender.clone(), None)));
     }
@@ -223,10 +198,7 @@ mod tests {
         assert_eq!(spaces("hackbench:groups=1"), (41, 41, Some(40)));
         assert_eq!(spaces("hackbench:groups=1,threads=yes"), (41, 1, Some(0)));
         let why = Workload::parse("hackbench:threads=1", &machine).unwrap_err();
-        assert!(
-            why.to_string().contains("threads=1: expected yes or no"),
-            "{why}"
-        );
+        assert!(why.to_string().contains("threads=1: expected yes or no"), "{why}");
     }
 
     #[test]

@@ -39,22 +39,14 @@ impl<'a> Keys<'a> {
             None => text,
         };
         for part in text.split(',').filter(|p| !p.is_empty()) {
-            let (key, value) = part.split_once('=').ok_or_else(|| SpecError::NoKeyValue {
-                part: part.to_string(),
-            })?;
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| SpecError::NoKeyValue { part: part.to_string() })?;
             if left.insert(key.to_string(), value.to_string()).is_some() {
-                return Err(SpecError::KeyTwice {
-                    key: key.to_string(),
-                });
+                return Err(SpecError::KeyTwice { key: key.to_string() });
             }
         }
-        Ok(Keys {
-            left,
-            known: Vec::new(),
-            machine,
-            budget,
-            file: String::new(),
-        })
+        Ok(Keys { left, known: Vec::new(), machine, budget, file: String::new() })
     }
 
     /// Takes out the text of a key; `None` if the spec does not give the key.
@@ -71,10 +63,7 @@ impl<'a> Keys<'a> {
         match self.text(key).as_deref() {
             None | Some("no") => Ok(false),
             Some("yes") => Ok(true),
-            Some(value) => Err(SpecError::YesNo {
-                key,
-                value: value.to_string(),
-            }),
+            Some(value) => Err(SpecError::YesNo { key, value: value.to_string() }),
         }
     }
 
@@ -97,12 +86,7 @@ impl<'a> Keys<'a> {
         };
         match text.parse::<T>() {
             Ok(value) if value >= low && value <= high => Ok(value),
-            _ => Err(SpecError::Number {
-                key,
-                value: text,
-                low: low.into(),
-                high: high.into(),
-            }),
+            _ => Err(SpecError::Number { key, value: text, low: low.into(), high: high.into() }),
         }
     }
 
@@ -145,16 +129,11 @@ impl<'a> Keys<'a> {
         high: u64,
     ) -> Result<u64, SpecError> {
         self.known.extend(names);
-        let given: Vec<_> = names
-            .iter()
-            .filter(|&&n| self.left.contains_key(n))
-            .collect();
+        let given: Vec<_> = names.iter().filter(|&&n| self.left.contains_key(n)).collect();
         match given[..] {
             [] => Ok(default),
             [name] => self.count(name, default, low, high),
-            _ => Err(SpecError::Synonyms {
-                names: names.to_vec(),
-            }),
+            _ => Err(SpecError::Synonyms { names: names.to_vec() }),
         }
     }
 
@@ -203,17 +182,14 @@ impl<'a> Keys<'a> {
         let known = self.known.len();
         let cpus = self.cpus()?;
         self.known.truncate(known);
-        self.left
-            .extend(given.map(|text| ("where".to_string(), text)));
+        self.left.extend(given.map(|text| ("where".to_string(), text)));
         Ok(cpus)
     }
 
     /// Takes out the two keys that clamp the utilisation of every task, least and greatest, as
     /// `uclampset` does for the tasks that it starts; `None` if the spec gives neither.
     pub fn uclamp(&mut self) -> Result<Option<(u32, u32)>, SpecError> {
-        let given = ["uclamp_min", "uclamp_max"]
-            .iter()
-            .any(|key| self.left.contains_key(*key));
+        let given = ["uclamp_min", "uclamp_max"].iter().any(|key| self.left.contains_key(*key));
         let min = self.number("uclamp_min", UNCLAMPED.0, 0, 1024)?;
         let max = self.number("uclamp_max", UNCLAMPED.1, 0, 1024)?;
         if min > max {
@@ -242,11 +218,9 @@ impl<'a> Keys<'a> {
     pub fn all_used(&self, name: &'static str) -> Result<(), SpecError> {
         match self.left.keys().next() {
             None => Ok(()),
-            Some(key) => Err(SpecError::UnknownKey {
-                name,
-                key: key.clone(),
-                known: self.known.clone(),
-            }),
+            Some(key) => {
+                Err(SpecError::UnknownKey { name, key: key.clone(), known: self.known.clone() })
+            }
         }
     }
 }
@@ -262,18 +236,9 @@ pub(crate) fn share_of(
     high: u64,
 ) -> Result<u64, SpecError> {
     let cpus = place.weight() as u64;
-    let percent = value
-        .strip_suffix('%')
-        .and_then(|text| text.parse::<u32>().ok());
+    let percent = value.strip_suffix('%').and_then(|text| text.parse::<u32>().ok());
     let count = percent.map(|percent| ((cpus * u64::from(percent) + 50) / 100).max(1));
-    count
-        .filter(|count| *count <= high)
-        .ok_or(SpecError::Share {
-            key,
-            value,
-            high,
-            cpus,
-        })
+    count.filter(|count| *count <= high).ok_or(SpecError::Share { key, value, high, cpus })
 }
 
 #[cfg(test)]
@@ -299,10 +264,7 @@ mod tests {
             assert_eq!(tasks(spec), tasks(same), "{spec}");
         }
         let error = tasks("pipe:pairs=many%").unwrap_err();
-        assert!(
-            error.contains("pairs=many%: expected a percentage of 128"),
-            "{error}"
-        );
+        assert!(error.contains("pairs=many%: expected a percentage of 128"), "{error}");
         let error = tasks("sysbench:threads=4000000000%").unwrap_err();
         assert!(error.contains("at most"), "{error}");
         // Times are no shares.
@@ -318,9 +280,6 @@ mod tests {
         // A virtual machine's are in groups of their own.
         assert!(tasks("vm:hogs=2x2").is_ok());
         let error = tasks("pipe:hogs=2x2").unwrap_err();
-        assert!(
-            error.contains("hogs=2x2: expected a whole number"),
-            "{error}"
-        );
+        assert!(error.contains("hogs=2x2: expected a whole number"), "{error}");
     }
 }

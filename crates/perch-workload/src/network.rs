@@ -99,17 +99,8 @@ fn lockstep(
     start: Start,
     measure: impl Fn(u64) -> Measure,
 ) -> Result<Workload, SpecError> {
-    let Exchange {
-        before,
-        after,
-        lines,
-        footprint,
-    } = exchange;
-    let send = |channel| Op::Send {
-        channel,
-        lines,
-        sync: true,
-    };
+    let Exchange { before, after, lines, footprint } = exchange;
+    let send = |channel| Op::Send { channel, lines, sync: true };
     let of = |request, reply| {
         let ask = [
             Op::Run(before),
@@ -118,19 +109,11 @@ fn lockstep(
             Op::Receive { channel: reply },
             Op::Count,
         ];
-        let answer = [
-            Op::Receive { channel: request },
-            Op::Run(before),
-            send(reply),
-            Op::Run(after),
-        ];
+        let answer =
+            [Op::Receive { channel: request }, Op::Run(before), send(reply), Op::Run(after)];
         [ask.to_vec(), answer.to_vec()]
     };
-    let loops = Loops {
-        lines,
-        footprint,
-        of: &of,
-    };
+    let loops = Loops { lines, footprint, of: &of };
     pairs(keys, &loops, start, measure)
 }
 
@@ -147,9 +130,7 @@ fn pairs(
     let allowed = keys.cpus()?;
     let gap = keys.number("gap_us", start.gap, 1, 1_000_000)?;
     let startup = keys.number("startup_us", start.startup, 1, 1_000_000)?;
-    let &Loops {
-        lines, footprint, ..
-    } = loops;
+    let &Loops { lines, footprint, .. } = loops;
     let task = |program: Vec<Op>, start| TaskSpec {
         program: program.into(),
         allowed: allowed.clone(),
@@ -162,11 +143,7 @@ fn pairs(
         start,
         site: Site::Host,
     };
-    let message = |channel, sync| Op::Send {
-        channel,
-        lines,
-        sync,
-    };
+    let message = |channel, sync| Op::Send { channel, lines, sync };
     let send = |channel| message(channel, true);
     let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);
     let work = |us: u64| Op::Run(Dist::around(us * 1000, 20));
@@ -214,10 +191,7 @@ fn pairs(
     tasks.push(task(daemon, Some(Dist::Uniform(0, 500_000))));
     tasks.push(task(shell, Some(Dist::Uniform(1_000_000, 2_000_000))));
     let spaces = one_process_each(&mut tasks);
-    Ok(Workload {
-        channels: 2 * n as usize + 3,
-        ..Workload::of(tasks, spaces, measure(n))
-    })
+    Ok(Workload { channels: 2 * n as usize + 3, ..Workload::of(tasks, spaces, measure(n)) })
 }
 
 fn transactions(n: u64) -> Measure {
@@ -237,10 +211,7 @@ fn exchange(
         before: before(keys.number("before_ns", before_ns, 1, 1_000_000_000)?),
         after: Dist::around(keys.number("after_ns", after_ns, 0, 1_000_000_000)?, 5),
         lines: keys.number("lines", lines, 0, 1_000_000)? as u32,
-        footprint: Footprint {
-            lines: footprint as u32,
-            common: (footprint - own) as u32,
-        },
+        footprint: Footprint { lines: footprint as u32, common: (footprint - own) as u32 },
     })
 }
 
@@ -280,21 +251,11 @@ pub(crate) fn tcp_stream(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let work = |ns: u64| Op::Run(Dist::around(ns + size / COPIED_PER_NS, 5));
     let room = (STREAM_BYTES / size) as u32;
     let of = |stream, _| {
-        let write = Op::Write {
-            channel: stream,
-            lines,
-            room,
-            low: room / 3 * 2,
-            sync: false,
-        };
+        let write = Op::Write { channel: stream, lines, room, low: room / 3 * 2, sync: false };
         let read = [Op::Receive { channel: stream }, work(read_ns), Op::Count];
         [vec![work(write_ns), write], read.to_vec()]
     };
-    let loops = Loops {
-        lines: 34,
-        footprint: footprint.into(),
-        of: &of,
-    };
+    let loops = Loops { lines: 34, footprint: footprint.into(), of: &of };
     let mbit = size as f64 * 8.0 / 1e6;
     let measure = |_| Measure::rate("throughput", "Mbit/s", mbit, 1.0);
     pairs(keys, &loops, NETPERF, measure)
@@ -314,11 +275,7 @@ pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError
         // Three messages in a hundred carry 64 KiB and take several times as long.
         let far = ns * 4;
         let near = (ns * 30 - far) / 29;
-        Dist::Mixed {
-            near,
-            far,
-            one_in: 30,
-        }
+        Dist::Mixed { near, far, one_in: 30 }
     })
 }
 

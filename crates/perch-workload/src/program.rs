@@ -336,22 +336,11 @@ pub enum Basis {
 impl Measure {
     /// The time of a workload that goes on until it is done.
     pub fn time() -> Measure {
-        Measure {
-            name: "time",
-            unit: "s",
-            basis: Basis::Time { killed_ns: None },
-        }
+        Measure { name: "time", unit: "s", basis: Basis::Time { killed_ns: None } }
     }
 
     /// A [`Basis::Rate`]: `per_count` times the counted units per second, divided by `instances`.
     pub fn rate(name: &'static str, unit: &'static str, per_count: f64, instances: f64) -> Measure {
-        Measure {
-            name,
-            unit,
-            basis: Basis::Rate {
-                per_count,
-                instances,
-            },
-        }
+        Measure { name, unit, basis: Basis::Rate { per_count, instances } }
     }
 }

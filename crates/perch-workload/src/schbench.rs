@@ -64,11 +64,7 @@ impl Threads {
         let allowed = keys.cpus()?;
         let n = messengers.saturating_mul(workers + 1);
         if n >= MAX_TASKS {
-            return Err(SpecError::SchbenchThreads {
-                messengers,
-                workers,
-                threads: n,
-            });
+            return Err(SpecError::SchbenchThreads { messengers, workers, threads: n });
         }
         let counts = Demand {
             tasks: n + 1,
@@ -76,10 +72,7 @@ impl Threads {
             operations: 2 * n + 64 * messengers,
             ..Demand::default()
         };
-        keys.afford(
-            &[("messengers", &messengers), ("workers", &workers)],
-            counts,
-        )?;
+        keys.afford(&[("messengers", &messengers), ("workers", &workers)], counts)?;
         // Work at full capacity, to be fitted to a machine; these are rough figures for a server
         // of 3 GHz: a futex call is a system call, a hash bucket's lock and a few lines.
         let post_ns = keys.number("post_ns", 400, 1, 1_000_000_000)?;
@@ -91,10 +84,7 @@ impl Threads {
         // before them busy for this long.
         let begin = keys.number("begin_us", 200, 0, 1_000_000)?;
         let lines = keys.number("lines", 6, 0, 1_000_000)? as u32;
-        let call = |ns| FutexCall {
-            work: Dist::around(ns, CALL_SPREAD),
-            lines,
-        };
+        let call = |ns| FutexCall { work: Dist::around(ns, CALL_SPREAD), lines };
         let run = |ns| Op::Run(Dist::around(ns, CALL_SPREAD));
         Ok(Threads {
             messengers,
@@ -114,10 +104,7 @@ impl Threads {
     /// how long its wake-up took.
     fn ask(&self, messenger: u32) -> Vec<Op> {
         vec![
-            Op::Post {
-                to: messenger,
-                call: self.post,
-            },
+            Op::Post { to: messenger, call: self.post },
             Op::WaitPosted(self.wait),
             self.back,
             Op::NoteLatency,
@@ -149,12 +136,7 @@ impl Threads {
             start,
             site: Site::Host,
         };
-        let create = |child| {
-            [
-                Op::Run(Dist::around(CREATE_NS, CALL_SPREAD)),
-                Op::Fork(child),
-            ]
-        };
+        let create = |child| [Op::Run(Dist::around(CREATE_NS, CALL_SPREAD)), Op::Fork(child)];
         let (mut tasks, mut main) = (Vec::new(), Vec::new());
         for _ in 0..self.messengers {
             let first = tasks.len() as u32;
@@ -163,10 +145,10 @@ impl Threads {
             work.extend(worker(messenger));
             work.push(Op::Jump(1));
             let work: Arc<[Op]> = work.into();
-            tasks.extend((0..self.workers).map(|_| TaskSpec {
-                program: work.clone(),
-                ..task(Vec::new(), None)
-            }));
+            tasks.extend(
+                (0..self.workers)
+                    .map(|_| TaskSpec { program: work.clone(), ..task(Vec::new(), None) }),
+            );
             let mut program: Vec<Op> = (first..messenger).flat_map(create).collect();
             let again = program.len() as u32;
             program.extend_from_slice(rest);
@@ -180,15 +162,8 @@ impl Threads {
         tasks.push(task(main, Some(Dist::Uniform(0, 1_000_000))));
         Workload::of(
             tasks,
-            vec![Space {
-                shared_kib: self.shared_kib,
-                ..Space::default()
-            }],
-            Measure {
-                name: "wake_p50.0",
-                unit: "us",
-                basis: Basis::Requests,
-            },
+            vec![Space { shared_kib: self.shared_kib, ..Space::default() }],
+            Measure { name: "wake_p50.0", unit: "us", basis: Basis::Requests },
         )
     }
 }
@@ -203,10 +178,7 @@ pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         operations: 2 * threads.messengers * (threads.workers + sleeps),
         ..Demand::default()
     };
-    keys.afford(
-        &[("messengers", &threads.messengers), ("sleeps", &sleeps)],
-        counts,
-    )?;
+    keys.afford(&[("messengers", &threads.messengers), ("sleeps", &sleeps)], counts)?;
     let passes = keys.number("passes", 5, 1, 1_000_000)?;
     let pass = keys.number("pass_us", 709, 1, 1_000_000)? * 1000;
     let kib = keys.number("kib", 256, 0, 1 << 24)?;
@@ -219,9 +191,7 @@ pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         if locks {
             program.push(Op::LockCpu);
         }
-        program.push(Op::Touch {
-            lines: (kib * LINES_PER_KIB) as u32,
-        });
+        program.push(Op::Touch { lines: (kib * LINES_PER_KIB) as u32 });
         program.push(Op::Run(Dist::around(passes * pass, PASS_SPREAD)));
         if locks {
             program.push(Op::UnlockCpu);

@@ -52,9 +52,8 @@ impl Service<'_, '_> {
         };
         // The servers wait for the clients, which begin one after the other.
         let servers = servers.into_iter();
-        let mut tasks: Vec<TaskSpec> = servers
-            .map(|program| task(program, Site::Host, Dist::Uniform(0, 1_000_000)))
-            .collect();
+        let mut tasks: Vec<TaskSpec> =
+            servers.map(|program| task(program, Site::Host, Dist::Uniform(0, 1_000_000))).collect();
         let spaces = one_process_each(&mut tasks);
         let begin = Dist::Uniform(5_000_000, 10_000_000);
         let clients = clients.into_iter();
@@ -68,11 +67,7 @@ impl Service<'_, '_> {
 }
 
 fn send(channel: u32, lines: u32) -> Op {
-    Op::Send {
-        channel,
-        lines,
-        sync: true,
-    }
+    Op::Send { channel, lines, sync: true }
 }
 
 /// Builds tbench with its clients on another computer: n clients ask their servers, one request at
@@ -80,12 +75,7 @@ fn send(channel: u32, lines: u32) -> Op {
 /// which is fitted to measurements; a client does as much.
 pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let n = keys.count("n", 8, 1, MAX_TASKS / 2)? as u32;
-    let Exchange {
-        before,
-        after,
-        lines,
-        footprint,
-    } = tbench_exchange(keys)?;
+    let Exchange { before, after, lines, footprint } = tbench_exchange(keys)?;
     let counts = Demand {
         tasks: 2 * u64::from(n),
         operations: 10 * u64::from(n),
@@ -98,9 +88,7 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         vec![
             Op::Run(before),
             send(2 * pair, lines),
-            Op::Receive {
-                channel: 2 * pair + 1,
-            },
+            Op::Receive { channel: 2 * pair + 1 },
             Op::Count,
             Op::Jump(0),
         ]
@@ -161,13 +149,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         if think_us > 0 {
             program.push(Op::Sleep(Dist::Const(think_us * 1000)));
         }
-        program.extend([
-            Op::Repeat {
-                to: first,
-                times: calls / burst,
-            },
-            Op::Jump(0),
-        ]);
+        program.extend([Op::Repeat { to: first, times: calls / burst }, Op::Jump(0)]);
         program
     });
     let servers = sessions.map(|session| {
@@ -181,10 +163,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             Op::Run(Dist::around(serve, 20)),
             send(reply, lines),
             Op::Run(Dist::around(after, 20)),
-            Op::Repeat {
-                to: 3,
-                times: calls,
-            },
+            Op::Repeat { to: 3, times: calls },
             Op::Jump(0),
         ]
     });
@@ -219,13 +198,8 @@ pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let (lines, footprint) = (60, 2000.into());
     let all = 0..users;
     let clients = all.clone().map(|user| {
-        let mut program = vec![
-            send(4 * user, lines),
-            Op::Receive {
-                channel: 4 * user + 1,
-            },
-            Op::Count,
-        ];
+        let mut program =
+            vec![send(4 * user, lines), Op::Receive { channel: 4 * user + 1 }, Op::Count];
         if think > 0 {
             program.push(Op::Sleep(Dist::Exponential(think)));
         }
@@ -240,10 +214,7 @@ pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             part,
             send(ask, lines),
             Op::Receive { channel: answer },
-            Op::Repeat {
-                to: 1,
-                times: queries,
-            },
+            Op::Repeat { to: 1, times: queries },
             part,
             send(reply, lines),
             Op::Jump(0),

@@ -160,10 +160,8 @@ impl Workload {
         machine: &Machine,
         budget: Budget,
     ) -> Result<Workload, WorkloadError> {
-        Workload::build(spec, machine, budget).map_err(|why| WorkloadError {
-            spec: spec.to_string(),
-            why: Box::new(why),
-        })
+        Workload::build(spec, machine, budget)
+            .map_err(|why| WorkloadError { spec: spec.to_string(), why: Box::new(why) })
     }
 
     fn build(spec: &str, machine: &Machine, budget: Budget) -> Result<Workload, SpecError> {

@@ -31,28 +31,12 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let mut tasks = Vec::new();
     for pair in 0..pairs as u32 {
         let (there, back) = (2 * pair, 2 * pair + 1);
-        let send = |channel| Op::Send {
-            channel,
-            lines: PIPE_LINES,
-            sync: true,
-        };
+        let send = |channel| Op::Send { channel, lines: PIPE_LINES, sync: true };
         // The task's work in write(2), and then on its way into read(2).
         let [write, read] = [write_ns, read_ns].map(|ns| Op::Run(Dist::around(ns, 5)));
-        let first = vec![
-            write,
-            send(there),
-            read,
-            Op::Receive { channel: back },
-            Op::Count,
-            Op::Jump(0),
-        ];
-        let second = vec![
-            Op::Receive { channel: there },
-            write,
-            send(back),
-            read,
-            Op::Jump(0),
-        ];
+        let first =
+            vec![write, send(there), read, Op::Receive { channel: back }, Op::Count, Op::Jump(0)];
+        let second = vec![Op::Receive { channel: there }, write, send(back), read, Op::Jump(0)];
         for program in [second, first] {
             tasks.push(TaskSpec {
                 program: program.into(),
@@ -71,11 +55,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let spaces = one_process_each(&mut tasks);
     Ok(Workload {
         channels: 2 * pairs as usize,
-        ..Workload::of(
-            tasks,
-            spaces,
-            Measure::rate("round trips", "ops/s", 1.0, 1.0),
-        )
+        ..Workload::of(tasks, spaces, Measure::rate("round trips", "ops/s", 1.0, 1.0))
     })
 }
 
@@ -86,10 +66,7 @@ pub(crate) fn hogs(keys: &mut Keys<'_>, place: &Arc<CpuMask>) -> Result<Vec<Task
         None => keys.number("hogs", 0, 0, MAX_TASKS)?,
     };
     let nice = keys.number("hogs_nice", 0i8, -20, 19)?;
-    let counts = Demand {
-        tasks: hogs,
-        ..Demand::default()
-    };
+    let counts = Demand { tasks: hogs, ..Demand::default() };
     keys.afford(&[("hogs", &hogs)], counts)?;
     let program = vec![Op::Run(Dist::around(10_000_000, 5)), Op::Jump(0)].into();
     let hog = alone(program, place, nice, 1_000_000);
@@ -125,21 +102,13 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                 Some(number) => (number, cpus),
                 None => (text.as_str(), 1),
             };
-            let number = number
-                .parse::<u64>()
-                .ok()
-                .and_then(|n| n.checked_mul(times));
+            let number = number.parse::<u64>().ok().and_then(|n| n.checked_mul(times));
             number
                 .filter(|n| (1..=MAX_TASKS).contains(n))
-                .ok_or_else(|| SpecError::Tasks {
-                    value: text.clone(),
-                })?
+                .ok_or_else(|| SpecError::Tasks { value: text.clone() })?
         }
     };
-    let counts = Demand {
-        tasks,
-        ..Demand::default()
-    };
+    let counts = Demand { tasks, ..Demand::default() };
     keys.afford(&[("tasks", &asked.unwrap_or("2/cpu".to_string()))], counts)?;
     let run = keys.number("run_us", 1000, 1, 1_000_000)? * 1000;
     let sleep = keys.number("sleep_us", 1200, 0, 1_000_000)? * 1000;
@@ -153,9 +122,5 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let task = alone(program, &allowed, nice, run + sleep);
     let mut tasks = vec![task; tasks as usize];
     let spaces = one_process_each(&mut tasks);
-    Ok(Workload::of(
-        tasks,
-        spaces,
-        Measure::rate("bursts", "bursts/s", 1.0, 1.0),
-    ))
+    Ok(Workload::of(tasks, spaces, Measure::rate("bursts", "bursts/s", 1.0, 1.0)))
 }

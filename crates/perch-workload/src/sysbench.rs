@@ -51,14 +51,8 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     // A machine that is not quite idle runs something else too: one task that wakes now and then.
     let background_ms = keys.number("background_ms", 0, 0, 1_000_000)?;
     let background_us = keys.number("background_us", 200, 1, 1_000_000)?;
-    let lock = |first| Op::Lock {
-        first,
-        wait: Dist::around(wait_ns, FUTEX_SPREAD),
-    };
-    let unlock = |first| Op::Unlock {
-        first,
-        wake: Dist::around(wake_ns, FUTEX_SPREAD),
-    };
+    let lock = |first| Op::Lock { first, wait: Dist::around(wait_ns, FUTEX_SPREAD) };
+    let unlock = |first| Op::Unlock { first, wake: Dist::around(wake_ns, FUTEX_SPREAD) };
     // The main thread holds this mutex while it starts the others (sysbench 0.4).
     let start = locks as u32;
     let mut main = vec![lock(start)];
@@ -70,19 +64,13 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         lock(start),
         unlock(start),
         Op::Run(Dist::Const(event_ns)),
-        Op::Draw {
-            counter: 0,
-            of: locks as u32,
-        },
+        Op::Draw { counter: 0, of: locks as u32 },
         lock(0),
         Op::Run(Dist::Const(yield_ns)),
         Op::Yield,
         unlock(0),
         Op::Run(Dist::Const(loop_ns)),
-        Op::Repeat {
-            to: 4,
-            times: yields,
-        },
+        Op::Repeat { to: 4, times: yields },
         Op::Count,
         Op::Jump(2),
     ]
@@ -107,10 +95,7 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             Op::Run(Dist::around(background_us * 1000, 50)),
             Op::Jump(0),
         ];
-        tasks.push(TaskSpec {
-            space: Some(1),
-            ..task(program.into(), Some(Dist::Const(0)))
-        });
+        tasks.push(TaskSpec { space: Some(1), ..task(program.into(), Some(Dist::Const(0))) });
     }
     Ok(Workload {
         mutexes: locks as usize + 1,

@@ -42,11 +42,7 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let counts = Demand {
         tasks: u64::from(groups * hogs + spec.vcpus),
         operations: u64::from(2 * groups * hogs),
-        groups: if shares == 0 {
-            0
-        } else {
-            u64::from(groups) + 3
-        },
+        groups: if shares == 0 { 0 } else { u64::from(groups) + 3 },
         ..Demand::default()
     };
     keys.afford(&[("hogs", &format!("{groups}x{hogs}"))], counts)?;
@@ -82,15 +78,11 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     workload.spaces = vec![Space::default()];
     for vcpu in 0..spec.vcpus {
         let program = vec![Op::Vcpu { guest: 0, vcpu }];
-        workload
-            .tasks
-            .push(task(program, VCPU_FOOTPRINT, Some(0), VM_GROUP));
+        workload.tasks.push(task(program, VCPU_FOOTPRINT, Some(0), VM_GROUP));
     }
     if workload.network.is_some() {
         let program = vec![Op::Vhost { guest: 0 }];
-        workload
-            .tasks
-            .push(task(program, VHOST_FOOTPRINT, None, VM_GROUP));
+        workload.tasks.push(task(program, VHOST_FOOTPRINT, None, VM_GROUP));
     }
     for hog in 0..groups * hogs {
         workload.spaces.push(Space::default());
@@ -108,11 +100,7 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 /// groups of the hogs are beside it. `shares` are the virtual machine's; all others have the
 /// default.
 fn hierarchy(shares: u32, hogs: u32) -> Vec<GroupSpec> {
-    let group = |name: String, parent, shares| GroupSpec {
-        name,
-        parent,
-        shares,
-    };
+    let group = |name: String, parent, shares| GroupSpec { name, parent, shares };
     let mut groups = vec![
         group("/libvirt".to_string(), None, DEFAULT_SHARES),
         group("/libvirt/qemu".to_string(), Some(0), DEFAULT_SHARES),
@@ -142,12 +130,7 @@ fn hogs(keys: &mut Keys<'_>) -> Result<(u32, u32), SpecError> {
 
 /// Refuses a workload that cannot run inside a guest.
 fn fits(workload: &Workload) -> Result<(), SpecError> {
-    let refuse = |why| {
-        Err(SpecError::InGuest {
-            spec: workload.spec.clone(),
-            why,
-        })
-    };
+    let refuse = |why| Err(SpecError::InGuest { spec: workload.spec.clone(), why });
     if !workload.guests.is_empty() {
         return refuse(GuestMisfit::Guests);
     }

@@ -30,34 +30,17 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let users = keys.number("users", 20, 2, 1000)?;
     let people = rooms * users;
     if people * 4 > MAX_TASKS {
-        return Err(SpecError::VolanoThreads {
-            rooms,
-            users,
-            threads: people * 4,
-        });
+        return Err(SpecError::VolanoThreads { rooms, users, threads: people * 4 });
     }
     let counts = Demand::new(4 * people, people * (2 * users + 16), 4 * people);
     keys.afford(&[("rooms", &rooms), ("users", &users)], counts)?;
     let allowed = keys.cpus()?;
     // Guesses of a JVM of 2005 on a core of 2009: a system call on a socket with Java's copying
     // around it, the server's work for a message, and its work for each user who gets the message.
-    let socket = Op::Run(Dist::around(
-        keys.number("socket_ns", 6000, 1, 1_000_000_000)?,
-        20,
-    ));
-    let parse = Op::Run(Dist::around(
-        keys.number("parse_ns", 8000, 1, 1_000_000_000)?,
-        20,
-    ));
-    let notify = Op::Run(Dist::around(
-        keys.number("notify_ns", 2000, 1, 1_000_000_000)?,
-        20,
-    ));
-    let send = |channel, sync| Op::Send {
-        channel,
-        lines: LINES,
-        sync,
-    };
+    let socket = Op::Run(Dist::around(keys.number("socket_ns", 6000, 1, 1_000_000_000)?, 20));
+    let parse = Op::Run(Dist::around(keys.number("parse_ns", 8000, 1, 1_000_000_000)?, 20));
+    let notify = Op::Run(Dist::around(keys.number("notify_ns", 2000, 1, 1_000_000_000)?, 20));
+    let send = |channel, sync| Op::Send { channel, lines: LINES, sync };
     let task = |program: Vec<Op>, space| TaskSpec {
         program: program.into(),
         allowed: allowed.clone(),
@@ -81,26 +64,15 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             receiver.extend([notify, send(4 * other + 1, false)]);
         }
         receiver.push(Op::Jump(0));
-        let client_sender = vec![
-            socket,
-            send(up, true),
-            Op::Receive { channel: turn },
-            Op::Jump(0),
-        ];
-        let server_sender = vec![
-            Op::Receive { channel: queue },
-            socket,
-            send(down, true),
-            Op::Jump(0),
-        ];
+        let client_sender =
+            vec![socket, send(up, true), Op::Receive { channel: turn }, Op::Jump(0)];
+        let server_sender =
+            vec![Op::Receive { channel: queue }, socket, send(down, true), Op::Jump(0)];
         let client_receiver = vec![
             Op::Receive { channel: down },
             socket,
             Op::Count,
-            Op::Repeat {
-                to: 0,
-                times: u64::from(users) - 1,
-            },
+            Op::Repeat { to: 0, times: u64::from(users) - 1 },
             send(turn, false),
             Op::Jump(0),
         ];

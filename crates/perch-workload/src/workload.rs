@@ -65,10 +65,7 @@ impl Workload {
     /// The error displays the keys, and says what the user can do.
     pub fn check(&self, era: Era) -> Result<(), EraError> {
         if !era.has(Change::Uclamp) && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
-            Err(EraError::NoUclamp {
-                spec: self.spec.clone(),
-                era,
-            })
+            Err(EraError::NoUclamp { spec: self.spec.clone(), era })
         } else {
             Ok(())
         }

@@ -72,10 +72,7 @@ struct Slabs {
 unsafe impl Memory for Slabs {
     fn alloc(&mut self, bytes: usize, align: usize, node: usize) -> *mut u8 {
         let cpu = self.cpus[node];
-        let region = self
-            .regions
-            .entry(node)
-            .or_insert_with(|| (touched_on(cpu), 0));
+        let region = self.regions.entry(node).or_insert_with(|| (touched_on(cpu), 0));
         let at = region.1.next_multiple_of(align);
         if region.0 == 0 || at + bytes > REGION {
             return null_mut();
@@ -165,10 +162,7 @@ fn once(
             operations += if thread % 2 == 0 { did } else { 0 };
             ns += if thread % 2 == 0 { took } else { 0 };
         }
-        assert!(
-            counters.counts().iter().all(|&count| count == 0),
-            "a counter is left raised"
-        );
+        assert!(counters.counts().iter().all(|&count| count == 0), "a counter is left raised");
         Ok(ns as f64 / operations as f64)
     })
 }
@@ -185,22 +179,13 @@ fn main() -> Result<(), Failure> {
     let cpus = spread(&machine, &sched_getaffinity(None)?);
     let topology = Topology::new(&machine);
     // No thread runs on a node without an allowed CPU, so that node's counter may lie anywhere.
-    let of_node = |node| {
-        cpus.iter()
-            .copied()
-            .find(|&cpu| machine.cpus[cpu].node as usize == node)
-    };
-    let nodes: Vec<usize> = (0..machine.nodes())
-        .map(|node| of_node(node).unwrap_or(cpus[0]))
-        .collect();
+    let of_node = |node| cpus.iter().copied().find(|&cpu| machine.cpus[cpu].node as usize == node);
+    let nodes: Vec<usize> =
+        (0..machine.nodes()).map(|node| of_node(node).unwrap_or(cpus[0])).collect();
     let mut sizes = arguments.threads;
     if sizes.is_empty() {
         let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2));
-        sizes.extend(
-            doubled
-                .take_while(|&threads| threads < cpus.len())
-                .chain([cpus.len()]),
-        );
+        sizes.extend(doubled.take_while(|&threads| threads < cpus.len()).chain([cpus.len()]));
     }
     println!(
         "CPU ns for an operation, median (least to most) of {REPETITIONS}; {} nodes",
@@ -212,24 +197,13 @@ fn main() -> Result<(), Failure> {
         let place = place
             .ok_or_else(|| format!("--threads {threads}: expected 1 to {most}, the CPUs here"))?;
         for layout in Layout::ALL {
-            let memory = Slabs {
-                cpus: nodes.clone(),
-                regions: BTreeMap::new(),
-            };
+            let memory = Slabs { cpus: nodes.clone(), regions: BTreeMap::new() };
             let counters = Overload::new_in(layout, layout.padded(), &topology, Box::new(memory))?;
             for (name, even, odd) in LOADS {
-                let once = |_| {
-                    once(
-                        &counters,
-                        place,
-                        (even, odd),
-                        Duration::from_millis(arguments.ms),
-                    )
-                };
-                let mut ns = (0..=REPETITIONS)
-                    .map(once)
-                    .skip(1)
-                    .collect::<Result<Vec<f64>, Failure>>()?;
+                let once =
+                    |_| once(&counters, place, (even, odd), Duration::from_millis(arguments.ms));
+                let mut ns =
+                    (0..=REPETITIONS).map(once).skip(1).collect::<Result<Vec<f64>, Failure>>()?;
                 ns.sort_by(f64::total_cmp);
                 let (least, median, most) = (ns[0], ns[REPETITIONS / 2], ns[REPETITIONS - 1]);
                 let layout = layout.name();

@@ -49,12 +49,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let mut recording = Recording::open(&file, arguments.era, false)?;
     let topology = recording.topology.clone();
-    let advice = advise(
-        &mut recording.reader,
-        &topology,
-        recording.model,
-        threads(arguments.jobs),
-    );
+    let advice = advise(&mut recording.reader, &topology, recording.model, threads(arguments.jobs));
     let advice = advice.map_err(|error| recording.wrong(error))?;
     recording.warn();
     if advice.asked == 0 {
@@ -259,18 +254,8 @@ struct JsonShare {
 
 impl From<&Share> for JsonShare {
     fn from(share: &Share) -> JsonShare {
-        let Share {
-            part,
-            of,
-            low,
-            high,
-        } = *share;
-        JsonShare {
-            part,
-            of,
-            low,
-            high,
-        }
+        let Share { part, of, low, high } = *share;
+        JsonShare { part, of, low, high }
     }
 }
 
@@ -292,12 +277,7 @@ struct JsonNet {
 
 impl From<&Net> for JsonNet {
     fn from(net: &Net) -> JsonNet {
-        JsonNet {
-            won: net.gains,
-            lost: net.losses,
-            low: net.low,
-            high: net.high,
-        }
+        JsonNet { won: net.gains, lost: net.losses, low: net.low, high: net.high }
     }
 }
 
@@ -368,10 +348,7 @@ pub fn schema() -> Schema {
 fn json(of: &Of, advice: &Advice) -> String {
     let mechanisms = advice.kernel.iter().map(|(mechanism, kernel)| {
         let said = words::mechanism(advice, mechanism, of.cpus);
-        let changes = advice
-            .changes
-            .iter()
-            .filter(move |c| c.mechanism == mechanism);
+        let changes = advice.changes.iter().filter(move |c| c.mechanism == mechanism);
         JsonMechanism {
             mechanism: mechanism.name(),
             can_act: advice.shape.can_act(mechanism),

@@ -59,10 +59,7 @@ pub struct AllowScx {
 impl AllowScx {
     /// The limits of a simulation that a file asks for.
     pub fn limits(self) -> Limits {
-        Limits {
-            allow_scx: self.allow_scx,
-            ..Limits::default()
-        }
+        Limits { allow_scx: self.allow_scx, ..Limits::default() }
     }
 }
 
@@ -75,14 +72,9 @@ impl Common {
 
 /// The version and the command line of this perch, with which a reader gets the same result again.
 pub fn origin() -> Origin {
-    let arguments = std::env::args_os()
-        .skip(1)
-        .map(|argument| quoted(&argument.to_string_lossy()));
+    let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
     let words: Vec<String> = ["perch".to_string()].into_iter().chain(arguments).collect();
-    Origin {
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        command: words.join(" "),
-    }
+    Origin { version: env!("CARGO_PKG_VERSION").to_string(), command: words.join(" ") }
 }
 
 /// A word quoted so that a shell reads it back.
@@ -147,9 +139,7 @@ pub fn with_unit(
     examples: &str,
 ) -> Result<Option<u64>, BadValue> {
     let expected = || format!("expected a whole number and a unit, for example {examples}");
-    let at = text
-        .find(|c: char| !c.is_ascii_digit())
-        .ok_or_else(expected)?;
+    let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
     let (count, unit) = text.split_at(at);
     let known = units.iter().find(|(name, _)| *name == unit);
     let (_, size) = known.ok_or_else(expected)?;

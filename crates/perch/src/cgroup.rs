@@ -8,19 +8,12 @@ pub const ROOT: &str = "/sys/fs/cgroup";
 pub fn some_us(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let words = line.split_whitespace();
-    number(
-        words
-            .filter_map(|word| word.strip_prefix("total="))
-            .next()?,
-    )
+    number(words.filter_map(|word| word.strip_prefix("total=")).next()?)
 }
 
 /// The time in us that a cgroup has used CPUs, of its cpu.stat.
 pub fn usage_us(text: &str) -> Option<f64> {
-    number(
-        text.lines()
-            .find_map(|line| line.strip_prefix("usage_usec "))?,
-    )
+    number(text.lines().find_map(|line| line.strip_prefix("usage_usec "))?)
 }
 
 /// The CPUs that a cgroup may use, of its cpu.max; none without a limit.
@@ -31,10 +24,7 @@ pub fn limit(text: &str) -> Option<f64> {
 
 /// The number that a text is, spaces around it apart.
 pub fn number(text: &str) -> Option<f64> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite())
+    text.trim().parse().ok().filter(|value: &f64| value.is_finite())
 }
 
 #[cfg(test)]
@@ -49,13 +39,7 @@ mod tests {
         assert_eq!(usage_us("usage_usec 42\nuser_usec 40\n"), Some(42.0));
         assert_eq!(limit("150000 100000\n"), Some(1.5));
         for reads in [some_us, usage_us, limit] {
-            for bad in [
-                "",
-                "some total=x\n",
-                "usage_usec \n",
-                "max 100000\n",
-                "5 0\n",
-            ] {
+            for bad in ["", "some total=x\n", "usage_usec \n", "max 100000\n", "5 0\n"] {
                 assert_eq!(reads(bad), None, "{bad}");
             }
         }

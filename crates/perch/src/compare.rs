@@ -172,18 +172,10 @@ pub fn record(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failur
 
 /// Returns how long to simulate, and how often.
 fn plan(arguments: &Arguments) -> Plan {
-    let Arguments {
-        warmup,
-        measure,
-        repetitions,
-        ..
-    } = *arguments;
+    let Arguments { warmup, measure, repetitions, .. } = *arguments;
     match (warmup.or(measure), measure.or(warmup)) {
         (Some(warmup_ns), Some(measure_ns)) => Plan::by_hand(warmup_ns, measure_ns, repetitions),
-        _ => Plan::Until {
-            effort: arguments.effort.into(),
-            repetitions,
-        },
+        _ => Plan::Until { effort: arguments.effort.into(), repetitions },
     }
 }
 
@@ -202,19 +194,11 @@ fn watch<W: Watch>(
         let meter = Meter::new(&format!("{what}, arm {}", arm.name), Unit::Each, quiet);
         perch_experiment::watch(spec, index, |scenario| {
             let watch = begin(BufWriter::new(out), scenario)?;
-            Ok(MeteredWatch::new(
-                watch,
-                meter,
-                scenario.warmup_ns + scenario.measure_ns,
-            ))
+            Ok(MeteredWatch::new(watch, meter, scenario.warmup_ns + scenario.measure_ns))
         })?;
         fresh.keep().map_err(|error| cannot(&path, &error))?;
         if !quiet {
-            say(format_args!(
-                "the {what} of arm {} is {}",
-                arm.name,
-                path.display()
-            ));
+            say(format_args!("the {what} of arm {} is {}", arm.name, path.display()));
         }
     }
     Ok(())

@@ -124,9 +124,7 @@ fn experiments(arguments: &Arguments, old: &[Report], new: &[Report]) -> Result<
         arguments,
         Changes {
             differs: differs.collect(),
-            notes: (found.notes.iter())
-                .chain(all.iter().flat_map(|one| &one.notes))
-                .collect(),
+            notes: (found.notes.iter()).chain(all.iter().flat_map(|one| &one.notes)).collect(),
             repetitions: repetitions.max().unwrap_or(0) as u32,
             of: names.collect::<Vec<_>>().join(", "),
             changes: found.changes(),
@@ -146,11 +144,7 @@ fn words(differs: &Difference) -> String {
 
 /// Prints the changes, and judges them.
 fn answer(arguments: &Arguments, found: Changes) -> Result<(), Failure> {
-    let files = format!(
-        "{} and {}",
-        arguments.old.display(),
-        arguments.new.display()
-    );
+    let files = format!("{} and {}", arguments.old.display(), arguments.new.display());
     if !arguments.anyway && !found.differs.is_empty() {
         return Err(Failure::input(format!(
             "{files} answer different questions: {}; --anyway compares them all the same",

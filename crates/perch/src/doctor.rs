@@ -176,10 +176,9 @@ impl Checks {
         let unknown = self.marked(Mark::Unknown);
         match unknown.is_empty() {
             true => Ok(()),
-            false => Err(Failure::run(format!(
-                "could not look at everything: {}",
-                unknown.join(", ")
-            ))),
+            false => {
+                Err(Failure::run(format!("could not look at everything: {}", unknown.join(", "))))
+            }
         }
     }
 }

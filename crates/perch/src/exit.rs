@@ -58,10 +58,7 @@ impl From<SchedulerError> for Failure {
         } else {
             FAILED
         };
-        Failure {
-            code,
-            message: error.to_string(),
-        }
+        Failure { code, message: error.to_string() }
     }
 }
 
@@ -72,10 +69,9 @@ impl From<RecordError> for Failure {
             RecordError::Kernel { what, source } => {
                 SchedulerError::from(RefusedError::heard(&what, source)).into()
             }
-            RecordError::Cpus(_) | RecordError::NoFunction(_) => Failure {
-                code: UNABLE,
-                message: error.to_string(),
-            },
+            RecordError::Cpus(_) | RecordError::NoFunction(_) => {
+                Failure { code: UNABLE, message: error.to_string() }
+            }
             other => Failure::run(other.to_string()),
         }
     }
@@ -96,12 +92,7 @@ mod tests {
 
     fn ended(kind: i32) -> SchedulerError {
         let (reason, message) = (String::new(), String::new());
-        SchedulerError::Ended(Ended {
-            kind,
-            code: 0,
-            reason,
-            message,
-        })
+        SchedulerError::Ended(Ended { kind, code: 0, reason, message })
     }
 
     #[test]

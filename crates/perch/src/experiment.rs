@@ -34,11 +34,7 @@ pub enum Command {
 #[derive(Args)]
 pub struct RunArguments {
     /// Experiments by name, or TOML files
-    #[arg(
-        value_name = "NAME",
-        required_unless_present = "all",
-        conflicts_with = "all"
-    )]
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
     /// Every experiment that perch carries
     #[arg(long)]
@@ -157,9 +153,7 @@ fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     };
-    let each = loaded
-        .iter()
-        .map(|(_, experiment)| foresee(experiment, options, &now));
+    let each = loaded.iter().map(|(_, experiment)| foresee(experiment, options, &now));
     let Ok(all) = each.sum::<Result<Duration, _>>() else {
         return;
     };
@@ -173,9 +167,7 @@ fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
             true => "",
             false => ", and longer where scores are not steady or cells undecided",
         };
-        say(format!(
-            "this will take about {words}, by a trial of each load{further}"
-        ));
+        say(format!("this will take about {words}, by a trial of each load{further}"));
     }
 }
 
@@ -201,8 +193,7 @@ impl Growing<'_> {
             return;
         };
         if let Some(tables) = tables_so_far(report, *format) {
-            self.shown
-                .show(ResultFormat::Plain(*format), &format!("{before}{tables}"));
+            self.shown.show(ResultFormat::Plain(*format), &format!("{before}{tables}"));
         }
     }
 }
@@ -220,10 +211,7 @@ impl Shown {
             }
             ResultFormat::Paste(_) => None,
         };
-        Growing {
-            shown: self,
-            before,
-        }
+        Growing { shown: self, before }
     }
 
     /// Shows what is left of the whole result.

@@ -49,11 +49,7 @@ impl Gates {
         quiet: bool,
     ) -> Result<Pending<'_>, Failure> {
         check_gates(&self.gates, first, arms, repetitions)?;
-        Ok(Pending {
-            gates: &self.gates,
-            file: JunitFile::begin(self.junit.as_deref())?,
-            quiet,
-        })
+        Ok(Pending { gates: &self.gates, file: JunitFile::begin(self.junit.as_deref())?, quiet })
     }
 }
 
@@ -72,15 +68,12 @@ impl Pending<'_> {
         }
         let cases: Vec<TestCase> = judged.iter().map(|one| gate_case(workload, one)).collect();
         self.file.finish(workload, &cases)?;
-        let failed = judged
-            .iter()
-            .filter(|one| one.outcome == GateOutcome::Failed);
+        let failed = judged.iter().filter(|one| one.outcome == GateOutcome::Failed);
         match failed.count() {
             0 => Ok(()),
-            failed => Err(Failure::gate(format!(
-                "{failed} of {} answers of gates failed",
-                judged.len()
-            ))),
+            failed => {
+                Err(Failure::gate(format!("{failed} of {} answers of gates failed", judged.len())))
+            }
         }
     }
 }

@@ -49,17 +49,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(machine) => {
             let machine = perch_machine::resolve(machine)?;
             let topology = Topology::new(&machine);
-            (0..machine.cpus.len())
-                .map(|cpu| topology.capacity(cpu))
-                .collect()
+            (0..machine.cpus.len()).map(|cpu| topology.capacity(cpu)).collect()
         }
         None => Vec::new(),
     };
-    let options = Options {
-        capacities,
-        only: arguments.only,
-        without: arguments.without,
-    };
+    let options = Options { capacities, only: arguments.only, without: arguments.without };
     let meter = Meter::new(&file.to_string(), Unit::Bytes, false);
     let tell = |done, total| meter.advance(done, total);
     let imported = perch_import::import_telling(&arguments.file, &options, &tell);
@@ -99,12 +93,7 @@ fn commands(summary: &Summary) -> Grid {
         grid.column("", column, Align::Right);
     }
     let row = |name: &str, tasks: u64, cpu_ns, wakes: u64| {
-        vec![
-            name.to_string(),
-            tasks.to_string(),
-            ms(cpu_ns),
-            wakes.to_string(),
-        ]
+        vec![name.to_string(), tasks.to_string(), ms(cpu_ns), wakes.to_string()]
     };
     let longest = summary.kept.longest();
     let (shown, others) = longest.split_at(longest.len().min(NAMES));
@@ -116,12 +105,7 @@ fn commands(summary: &Summary) -> Grid {
             others.iter().map(|names| of(names)).sum::<u64>()
         };
         let name = format!("{} more", others.len());
-        grid.row(row(
-            &name,
-            sum(|n| n.tasks),
-            sum(|n| n.cpu_ns),
-            sum(|n| n.wakes),
-        ));
+        grid.row(row(&name, sum(|n| n.tasks), sum(|n| n.cpu_ns), sum(|n| n.wakes)));
     }
     grid.row(row("all", summary.tasks, summary.cpu_ns, summary.wakes));
     grid
@@ -156,13 +140,9 @@ fn left_out(summary: &Summary) -> Option<String> {
 /// The words that go to stderr, for a person.
 fn words(summary: &Summary, output: &Path) -> String {
     let grid = commands(summary);
-    let kernel = summary
-        .kernel
-        .as_ref()
-        .map_or(String::new(), |release| format!(" on Linux {release}"));
-    let cpus = summary
-        .cpus
-        .map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
+    let kernel =
+        summary.kernel.as_ref().map_or(String::new(), |release| format!(" on Linux {release}"));
+    let cpus = summary.cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
     let mut text = format!(
         "recorded by {}{kernel}{cpus}: {} ms\n{}",
         summary.tool,
@@ -178,16 +158,10 @@ fn words(summary: &Summary, output: &Path) -> String {
         summary.wakes, summary.early, summary.alarms, summary.interrupts
     ));
     if summary.periodic > 0 {
-        line(format!(
-            "periodic: {} tasks keep the period of their timer",
-            summary.periodic
-        ));
+        line(format!("periodic: {} tasks keep the period of their timer", summary.periodic));
     }
     if summary.softirqs > 0 {
-        line(format!(
-            "softirqs: {} wake-ups in one on top of a task",
-            summary.softirqs
-        ));
+        line(format!("softirqs: {} wake-ups in one on top of a task", summary.softirqs));
     }
     if summary.work_ns != summary.cpu_ns {
         line(format!("work: {} ms at full capacity", ms(summary.work_ns)));

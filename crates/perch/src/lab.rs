@@ -136,12 +136,7 @@ pub struct RunArguments {
           value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
     /// Also write all counts to a file of JSON
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "coherence",
-        help_heading = "Counting lines"
-    )]
+    #[arg(long, value_name = "FILE", requires = "coherence", help_heading = "Counting lines")]
     counts: Option<PathBuf>,
     /// Count how long the command's tasks wait for a CPU and how far they move, and print it at the
     /// end; most of use with --timed
@@ -195,10 +190,7 @@ pub struct MarkedArguments {
 impl From<perch_lab::Error> for Failure {
     fn from(error: perch_lab::Error) -> Failure {
         let code = if error.is_input() { 2 } else { 1 };
-        Failure {
-            code,
-            message: error.to_string(),
-        }
+        Failure { code, message: error.to_string() }
     }
 }
 
@@ -259,11 +251,7 @@ fn run_command(
         coherence::check_ending(file)?;
     }
     let deterministic = arguments.deterministic || arguments.coherence || arguments.timed;
-    let clock = if deterministic {
-        Clock::Deterministic
-    } else {
-        Clock::Host
-    };
+    let clock = if deterministic { Clock::Deterministic } else { Clock::Host };
 
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
@@ -382,12 +370,12 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
             "the command ended with 127 in the guest: a program that it runs is not there; take \
              it along (--with PROGRAM)",
         )),
-        Status::Code(code) => Err(Failure::run(format!(
-            "the command ended with {code} in the guest"
-        ))),
-        Status::Signal(signal) => Err(Failure::run(format!(
-            "the command was ended by signal {signal} in the guest"
-        ))),
+        Status::Code(code) => {
+            Err(Failure::run(format!("the command ended with {code} in the guest")))
+        }
+        Status::Signal(signal) => {
+            Err(Failure::run(format!("the command was ended by signal {signal} in the guest")))
+        }
     }
 }
 

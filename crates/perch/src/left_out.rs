@@ -26,18 +26,13 @@ const ALL: &[(&str, bool)] = &[
 ];
 
 fn missing() -> impl Iterator<Item = &'static str> {
-    ALL.iter()
-        .filter(|(_, is_here)| !is_here)
-        .map(|(name, _)| *name)
+    ALL.iter().filter(|(_, is_here)| !is_here).map(|(name, _)| *name)
 }
 
 /// The end of `perch --help`.
 pub fn help() -> String {
     let names: Vec<&str> = missing().collect();
-    format!(
-        "This build leaves out {}; `./x build` makes the whole perch.",
-        names.join(", ")
-    )
+    format!("This build leaves out {}; `./x build` makes the whole perch.", names.join(", "))
 }
 
 /// Refuses a command that is not one of this build's.

@@ -51,11 +51,9 @@ pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
         #[cfg(feature = "lab")]
-        Command::Show {
-            name,
-            toml,
-            cpus: Some(Limit(cpus)),
-        } => show(&seen_in_guest(&name, cpus)?, toml),
+        Command::Show { name, toml, cpus: Some(Limit(cpus)) } => {
+            show(&seen_in_guest(&name, cpus)?, toml)
+        }
         Command::Show { name, toml, .. } => show(&resolve(&name)?, toml),
         Command::Detect { root, split_llc } => detect(&root, split_llc),
         Command::Import { file } => emit_data(&perch_machine::import(&file)?.to_toml()),

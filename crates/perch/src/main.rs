@@ -166,27 +166,12 @@ enum Command {
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Simulate",
-        &[
-            "experiment",
-            "compare",
-            "sweep",
-            "machine",
-            "workload",
-            "eras",
-            "diff",
-            "report",
-        ],
+        &["experiment", "compare", "sweep", "machine", "workload", "eras", "diff", "report"],
     ),
-    (
-        "Record and replay",
-        &["record", "replay", "advise", "import"],
-    ),
+    ("Record and replay", &["record", "replay", "advise", "import"]),
     ("Run live", &["doctor", "run", "trial", "stats", "top"]),
     ("Boot guests", &["lab"]),
-    (
-        "Tools",
-        &["simulate", "store", "scx", "schema", "completions", "man"],
-    ),
+    ("Tools", &["simulate", "store", "scx", "schema", "completions", "man"]),
 ];
 
 /// The command with its help in groups, which clap has for options only.
@@ -194,9 +179,7 @@ fn command() -> clap::Command {
     let command = Cli::command();
     let mut help = "{about-with-newline}\n{usage-heading} {usage}\n".to_string();
     for (title, names) in GROUPS {
-        let there = names
-            .iter()
-            .filter_map(|name| command.find_subcommand(name));
+        let there = names.iter().filter_map(|name| command.find_subcommand(name));
         let lines = there.map(|one| {
             let about = one.get_about().map(ToString::to_string).unwrap_or_default();
             format!("  {:<12} {about}\n", one.get_name())
@@ -305,11 +288,7 @@ mod tests {
             let named = named.filter(|name| **name == one.get_name()).count();
             assert_eq!(named, 1, "{}", one.get_name());
             let about = one.get_about().map_or(0, |about| about.to_string().len());
-            assert!(
-                about <= 85,
-                "{}: a line of the help is longer than 100",
-                one.get_name()
-            );
+            assert!(about <= 85, "{}: a line of the help is longer than 100", one.get_name());
         }
     }
 }

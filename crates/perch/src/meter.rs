@@ -149,11 +149,7 @@ impl Meter {
 
     fn words(&self, what: &str, jobs: usize) -> String {
         let total = self.total.load(Ordering::Relaxed);
-        let jobs = if jobs == 1 {
-            "1 thread".to_string()
-        } else {
-            format!("{jobs} threads")
-        };
+        let jobs = if jobs == 1 { "1 thread".to_string() } else { format!("{jobs} threads") };
         let seconds = self.around.elapsed().as_secs_f64();
         format!("{}: {total} {what} in {seconds:.1} s on {jobs}", self.what)
     }
@@ -178,12 +174,7 @@ pub struct Metered<R> {
 impl<R> Metered<R> {
     /// A reader of `total` bytes; 0 where the total is unknown.
     pub fn new(inner: R, meter: Meter, total: u64) -> Metered<R> {
-        Metered {
-            inner,
-            meter,
-            done: 0,
-            total,
-        }
+        Metered { inner, meter, done: 0, total }
     }
 }
 
@@ -212,12 +203,7 @@ pub struct MeteredWatch<W> {
 impl<W> MeteredWatch<W> {
     /// A watcher of a simulation of `total_ns` nanoseconds.
     pub fn new(inner: W, meter: Meter, total_ns: u64) -> MeteredWatch<W> {
-        MeteredWatch {
-            inner,
-            meter,
-            ms: 0,
-            total_ms: total_ns / 1_000_000,
-        }
+        MeteredWatch { inner, meter, ms: 0, total_ms: total_ns / 1_000_000 }
     }
 
     fn at(&mut self, at_ns: u64) {

@@ -24,34 +24,22 @@ pub struct Failure {
 impl Failure {
     /// A failure because the request makes no sense.
     pub fn input(message: impl Into<String>) -> Failure {
-        Failure {
-            code: exit::INPUT,
-            message: message.into(),
-        }
+        Failure { code: exit::INPUT, message: message.into() }
     }
 
     /// A gate that failed: the work is done, and its result is not as somebody wants it.
     pub fn gate(message: impl Into<String>) -> Failure {
-        Failure {
-            code: exit::GATE,
-            message: message.into(),
-        }
+        Failure { code: exit::GATE, message: message.into() }
     }
 
     /// Returns the failure with the name of what failed before the message.
     pub fn of(self, name: &str) -> Failure {
-        Failure {
-            message: format!("{name}: {}", self.message),
-            ..self
-        }
+        Failure { message: format!("{name}: {}", self.message), ..self }
     }
 
     /// A failure of the work itself.
     pub fn run(message: impl Into<String>) -> Failure {
-        Failure {
-            code: exit::FAILED,
-            message: message.into(),
-        }
+        Failure { code: exit::FAILED, message: message.into() }
     }
 }
 
@@ -64,20 +52,14 @@ impl From<MachineError> for Failure {
 impl From<ExperimentError> for Failure {
     fn from(error: ExperimentError) -> Failure {
         let code = if error.is_input() { 2 } else { 1 };
-        Failure {
-            code,
-            message: error.to_string(),
-        }
+        Failure { code, message: error.to_string() }
     }
 }
 
 impl From<SweepError> for Failure {
     fn from(error: SweepError) -> Failure {
         let code = if error.is_input() { 2 } else { 1 };
-        Failure {
-            code,
-            message: error.to_string(),
-        }
+        Failure { code, message: error.to_string() }
     }
 }
 
@@ -138,10 +120,7 @@ pub fn emit_as(format: impl Into<ResultFormat>, text: &str) -> Result<(), Failur
 
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::run(format!("cannot write to stdout: {error}")))
         }
@@ -157,15 +136,9 @@ mod tests {
     fn what_steers_a_terminal_is_written_out() {
         assert_eq!(escaped("a\tb\n\u{e9}"), "a\tb\n\u{e9}");
         let hostile = "\u{1b}[31m\r\u{9b}\u{7f} a\u{202e}b";
-        assert_eq!(
-            escaped(hostile),
-            "\\u001b[31m\\u000d\\u009b\\u007f a\\u202eb"
-        );
+        assert_eq!(escaped(hostile), "\\u001b[31m\\u000d\\u009b\\u007f a\\u202eb");
         let json = serde_json::to_string(hostile).unwrap();
         assert!(!escaped(&json).contains(steers));
-        assert_eq!(
-            serde_json::from_str::<String>(&escaped(&json)).unwrap(),
-            hostile
-        );
+        assert_eq!(serde_json::from_str::<String>(&escaped(&json)).unwrap(), hostile);
     }
 }

@@ -32,12 +32,10 @@ impl Raw {
         let Raw(Some(writer), name) = self else {
             return Ok(());
         };
-        writer
-            .add(repetition)
-            .map_err(|error| ExperimentError::Run {
-                what: "--raw".to_string(),
-                reason: cannot(name, &error),
-            })
+        writer.add(repetition).map_err(|error| ExperimentError::Run {
+            what: "--raw".to_string(),
+            reason: cannot(name, &error),
+        })
     }
 
     /// Ends the file, which only now replaces one that was there before.

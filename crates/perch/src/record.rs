@@ -193,19 +193,11 @@ fn spawn(program: &str, rest: &[String]) -> Result<Child, Failure> {
             Ok(())
         });
     }
-    command
-        .spawn()
-        .map_err(|error| Failure::input(format!("cannot run {program}: {error}")))
+    command.spawn().map_err(|error| Failure::input(format!("cannot run {program}: {error}")))
 }
 
 fn summary(footer: &Footer, path: &str, took: Duration) -> String {
-    let Footer {
-        wake_ups,
-        dropped,
-        cost_ns,
-        undecided,
-        decisions,
-    } = footer;
+    let Footer { wake_ups, dropped, cost_ns, undecided, decisions } = footer;
     let lost = match dropped {
         0 => "none lost".to_string(),
         _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
@@ -216,23 +208,13 @@ fn summary(footer: &Footer, path: &str, took: Duration) -> String {
         _ => format!("recording took {each:.1} us each"),
     };
     let more = [undecided.words(), decisions.as_ref().map(queues)];
-    let more: String = (more.iter().flatten())
-        .map(|words| format!("\nperch: {words}"))
-        .collect();
-    format!(
-        "{wake_ups} wake-ups in {:.1} s, {lost}; {each}; {path}{more}",
-        took.as_secs_f64(),
-    )
+    let more: String = (more.iter().flatten()).map(|words| format!("\nperch: {words}")).collect();
+    format!("{wake_ups} wake-ups in {:.1} s, {lost}; {each}; {path}{more}", took.as_secs_f64(),)
 }
 
 /// Returns how many decisions about queues were recorded, in words.
 fn queues(decisions: &Decisions) -> String {
-    let Decisions {
-        recorded,
-        dropped,
-        too_long,
-        cost_ns,
-    } = decisions;
+    let Decisions { recorded, dropped, too_long, cost_ns } = decisions;
     let lost = match dropped {
         0 => "none lost".to_string(),
         _ => format!("{dropped} lost (a larger --buffer loses fewer)"),

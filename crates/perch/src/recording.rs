@@ -48,27 +48,14 @@ impl Recording {
             false => {
                 let file = perch_file::open(file).map_err(|e| Failure::input(e.to_string()))?;
                 let bytes = file.metadata().map_or(0, |found| found.len());
-                Box::new(BufReader::with_capacity(
-                    1 << 16,
-                    Metered::new(file, meter, bytes),
-                ))
+                Box::new(BufReader::with_capacity(1 << 16, Metered::new(file, meter, bytes)))
             }
         };
         let reader = Reader::new(input).map_err(|e| wrong(e.to_string()))?;
         let header = reader.header().clone();
-        let Subject {
-            machine,
-            topology,
-            model,
-        } = Subject::new(&header, era).map_err(|e| wrong(e.to_string()))?;
-        Ok(Recording {
-            path,
-            reader,
-            header,
-            machine,
-            topology,
-            model,
-        })
+        let Subject { machine, topology, model } =
+            Subject::new(&header, era).map_err(|e| wrong(e.to_string()))?;
+        Ok(Recording { path, reader, header, machine, topology, model })
     }
 
     /// The failure of a faulty file.

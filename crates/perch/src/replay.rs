@@ -77,9 +77,7 @@ fn same(one: &Path, other: &Path) -> bool {
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let format = arguments.format.as_deref();
     if let (true, Some(other)) = (arguments.list, format.filter(|name| *name != "csv")) {
-        return Err(Failure::input(format!(
-            "--list --format {other}: expected csv"
-        )));
+        return Err(Failure::input(format!("--list --format {other}: expected csv")));
     }
     let format = match format.filter(|_| !arguments.list) {
         Some(name) => {
@@ -88,10 +86,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         None => Format::Table,
     };
-    for (option, path) in [
-        ("--output", &arguments.output),
-        ("--trace", &arguments.trace),
-    ] {
+    for (option, path) in [("--output", &arguments.output), ("--trace", &arguments.trace)] {
         if let Some(path) = path.as_deref().filter(|path| same(path, &arguments.file)) {
             return Err(Failure::input(format!(
                 "{option} {}: that is the recording itself; expected another file",
@@ -160,9 +155,7 @@ struct Report<'a> {
 impl Report<'_> {
     fn text(&self, form: impl Fn(&Grid) -> String) -> String {
         let (result, outcome, model) = (&self.result, self.outcome, &self.outcome.model);
-        let seconds = outcome
-            .span_ns
-            .map_or(0.0, |(from, to)| (to - from) as f64 / 1e9);
+        let seconds = outcome.span_ns.map_or(0.0, |(from, to)| (to - from) as f64 / 1e9);
         let mut out = format!(
             "{}: {} wake-ups in {seconds:.1} s, Linux {}, {} CPUs\n",
             result.file,
@@ -279,11 +272,7 @@ fn before_and_after(tally: &Tally) -> Grid {
     grid.column("", "kernel", Align::Right);
     grid.column("", "policy", Align::Right);
     let mut row = |name: &str, [was, is]: [u64; 2]| {
-        let cells = [
-            name.to_string(),
-            share(was, tally.asked),
-            share(is, tally.asked),
-        ];
+        let cells = [name.to_string(), share(was, tally.asked), share(is, tally.asked)];
         grid.row(cells.to_vec());
     };
     for (distance, counts) in tally.distances() {

@@ -23,11 +23,8 @@ pub struct Arguments {
 
 /// Carries out `perch report`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let results: Vec<Results> = arguments
-        .results
-        .iter()
-        .map(|path| results(path))
-        .collect::<Result<_, _>>()?;
+    let results: Vec<Results> =
+        arguments.results.iter().map(|path| results(path)).collect::<Result<_, _>>()?;
     let page = html(&results, env!("CARGO_PKG_VERSION"));
     match &arguments.output {
         None => emit_data(&page),

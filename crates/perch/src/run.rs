@@ -75,9 +75,7 @@ impl From<StatisticsError> for Failure {
 
 /// Carries out `perch run`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let split = arguments
-        .split_llc
-        .map(|parts| format!("split_llc={parts}"));
+    let split = arguments.split_llc.map(|parts| format!("split_llc={parts}"));
     let configuration = Configuration {
         file: arguments.config,
         set: arguments.set.into_iter().chain(split).collect(),
@@ -134,10 +132,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 fn in_words(about: &About) -> String {
-    format!(
-        "{} CPUs of {} on Linux {}: {}",
-        about.cpus, about.machine, about.kernel, about.modes
-    )
+    format!("{} CPUs of {} on Linux {}: {}", about.cpus, about.machine, about.kernel, about.modes)
 }
 
 fn say_rules(about: &About) {

@@ -11,95 +11,58 @@ use crate::output::{Failure, emit};
 type Form = (&'static str, &'static str, fn() -> String);
 
 /// Every form that has a schema: first what perch reads, then what it writes.
-const FORMS: &[Form] = &[
-    ("machine", "a machine in TOML, as -m FILE takes it", || {
-        text(&perch_machine::schema())
-    }),
-    (
-        "experiment",
-        "an experiment in TOML, as perch experiment run FILE takes it",
-        || text(&perch_experiment::experiment_schema()),
-    ),
-    (
-        "sweep",
-        "a sweep in TOML, as perch sweep run FILE takes it",
-        || text(&perch_sweep::sweep_schema()),
-    ),
-    (
-        "simulation",
-        "a simulation in JSON, as perch simulate FILE takes it",
-        || text(&perch_sweep::simulation_schema()),
-    ),
-    #[cfg(feature = "live")]
-    (
-        "configuration",
-        "the settings of perch run in TOML, as --config FILE takes them",
-        || text(&perch_plan::settings::schema()),
-    ),
-    (
-        "compare",
-        "the JSON of perch compare and of perch lab compare",
-        || text(&perch_experiment::comparison_schema()),
-    ),
-    ("experiment-run", "the JSON of perch experiment run", || {
-        text(&perch_experiment::result_schema())
-    }),
-    ("raw", "what --raw FILE.json writes", || {
-        text(&perch_report::raw_schema())
-    }),
-    ("diff", "the JSON of perch diff", || {
-        text(&perch_experiment::diff_schema())
-    }),
-    (
-        "simulate",
-        "the JSON of perch simulate, and each line of perch store export",
-        || {
-            text(&result_schema::<perch_sweep::Stored>(
-                "result of perch simulate",
-            ))
-        },
-    ),
-    ("sweep-collect", "the JSON of perch sweep collect", || {
-        text(&crate::sweep::collected_schema())
-    }),
-    ("sweep-rank", "the JSON of perch sweep rank", || {
-        text(&crate::sweep::ranked_schema())
-    }),
-    #[cfg(feature = "record")]
-    ("import", "the JSON of perch import", || {
-        text(&result_schema::<perch_import::Summary>(
-            "result of perch import",
-        ))
-    }),
-    #[cfg(feature = "record")]
-    ("replay", "the JSON of perch replay", || {
-        text(&crate::replay::schema())
-    }),
-    #[cfg(feature = "lab")]
-    ("teach", "the JSON of perch lab teach", || {
-        text(&result_schema::<crate::lab::Lesson>(
-            "result of perch lab teach",
-        ))
-    }),
-    #[cfg(feature = "record")]
-    ("advise", "the JSON of perch advise", || {
-        text(&crate::advise::schema())
-    }),
-    #[cfg(feature = "live")]
-    ("doctor", "the JSON of perch doctor", || {
-        text(&crate::doctor::schema())
-    }),
-    #[cfg(feature = "live")]
-    ("trial", "the JSON of perch trial", || {
-        text(&crate::trial::schema())
-    }),
-    #[cfg(feature = "live")]
-    ("stats", "the JSON of perch stats", || {
-        text(&result_schema::<perch_scheduler::stats::Report>(
-            "result of perch stats",
-        ))
-    }),
-];
+const FORMS: &[Form] =
+    &[
+        ("machine", "a machine in TOML, as -m FILE takes it", || text(&perch_machine::schema())),
+        ("experiment", "an experiment in TOML, as perch experiment run FILE takes it", || {
+            text(&perch_experiment::experiment_schema())
+        }),
+        ("sweep", "a sweep in TOML, as perch sweep run FILE takes it", || {
+            text(&perch_sweep::sweep_schema())
+        }),
+        ("simulation", "a simulation in JSON, as perch simulate FILE takes it", || {
+            text(&perch_sweep::simulation_schema())
+        }),
+        #[cfg(feature = "live")]
+        ("configuration", "the settings of perch run in TOML, as --config FILE takes them", || {
+            text(&perch_plan::settings::schema())
+        }),
+        ("compare", "the JSON of perch compare and of perch lab compare", || {
+            text(&perch_experiment::comparison_schema())
+        }),
+        ("experiment-run", "the JSON of perch experiment run", || {
+            text(&perch_experiment::result_schema())
+        }),
+        ("raw", "what --raw FILE.json writes", || text(&perch_report::raw_schema())),
+        ("diff", "the JSON of perch diff", || text(&perch_experiment::diff_schema())),
+        ("simulate", "the JSON of perch simulate, and each line of perch store export", || {
+            text(&result_schema::<perch_sweep::Stored>("result of perch simulate"))
+        }),
+        ("sweep-collect", "the JSON of perch sweep collect", || {
+            text(&crate::sweep::collected_schema())
+        }),
+        ("sweep-rank", "the JSON of perch sweep rank", || text(&crate::sweep::ranked_schema())),
+        #[cfg(feature = "record")]
+        ("import", "the JSON of perch import", || {
+            text(&result_schema::<perch_import::Summary>("result of perch import"))
+        }),
+        #[cfg(feature = "record")]
+        ("replay", "the JSON of perch replay", || text(&crate::replay::schema())),
+        #[cfg(feature = "lab")]
+        ("teach", "the JSON of perch lab teach", || {
+            text(&result_schema::<crate::lab::Lesson>("result of perch lab teach"))
+        }),
+        #[cfg(feature = "record")]
+        ("advise", "the JSON of perch advise", || text(&crate::advise::schema())),
+        #[cfg(feature = "live")]
+        ("doctor", "the JSON of perch doctor", || text(&crate::doctor::schema())),
+        #[cfg(feature = "live")]
+        ("trial", "the JSON of perch trial", || text(&crate::trial::schema())),
+        #[cfg(feature = "live")]
+        ("stats", "the JSON of perch stats", || {
+            text(&result_schema::<perch_scheduler::stats::Report>("result of perch stats"))
+        }),
+    ];
 
 /// The arguments of `perch schema`.
 #[derive(Args)]
@@ -116,14 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match FORMS.iter().find(|(known, ..)| known == name) {
         Some((_, _, schema)) => emit(&schema()),
         None => {
-            let known = FORMS
-                .iter()
-                .map(|(name, ..)| *name)
-                .collect::<Vec<_>>()
-                .join(", ");
-            Err(Failure::input(format!(
-                "no schema is called `{name}`: expected one of {known}"
-            )))
+            let known = FORMS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+            Err(Failure::input(format!("no schema is called `{name}`: expected one of {known}")))
         }
     }
 }

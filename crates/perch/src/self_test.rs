@@ -35,11 +35,8 @@ pub struct DecideArguments {
 /// Carries out `perch self-test`.
 pub fn run(command: Command) -> Result<(), Failure> {
     let Command::Decide(arguments) = command;
-    let plan = Plan {
-        seed: arguments.seed,
-        count: arguments.count as usize,
-        falsify: arguments.falsify,
-    };
+    let plan =
+        Plan { seed: arguments.seed, count: arguments.count as usize, falsify: arguments.falsify };
     let comparison = compare(&plan, &mut InKernel::load()?)?;
     emit(&comparison.to_string())?;
     match comparison.mismatches {

@@ -40,10 +40,7 @@ pub fn man(command: Command, arguments: &ManArguments) -> Result<(), Failure> {
             ErrorKind::PermissionDenied => "; name a directory that you may write to",
             _ => "",
         };
-        Failure::run(format!(
-            "cannot {what} {}: {error}{hint}",
-            directory.display()
-        ))
+        Failure::run(format!("cannot {what} {}: {error}{hint}", directory.display()))
     };
     std::fs::create_dir_all(directory).map_err(|error| failure("make", error))?;
     clap_mangen::generate_to(command, directory).map_err(|error| failure("write pages to", error))

@@ -35,10 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let origin = arguments.file.display().to_string();
     let text = perch_file::text(&arguments.file, Kind::EXPERIMENT)
         .map_err(|error| Failure::input(error.to_string()))?;
-    let limits = Limits {
-        budget: arguments.budget,
-        ..arguments.scx.limits()
-    };
+    let limits = Limits { budget: arguments.budget, ..arguments.scx.limits() };
     let prepared = Simulation::from_json(&text, &origin)?.prepare(&origin, limits)?;
     let (machine, workload) = (prepared.machine()?, prepared.asked.workload.clone());
     let store = arguments.store.as_deref().map(Store::open).transpose()?;

@@ -107,15 +107,9 @@ fn explained() -> String {
     grid.column("", "counted", Align::Left);
     grid.column("", "name", Align::Left);
     grid.column("", "what it is", Align::Left);
-    let reasons = Reason::ALL
-        .iter()
-        .map(|one| ("reason", one.name(), one.meaning()));
-    let events = Event::ALL
-        .iter()
-        .map(|one| ("event", one.name(), one.help()));
-    let waits = WaitReason::ALL
-        .iter()
-        .map(|one| ("wait", one.name(), one.help()));
+    let reasons = Reason::ALL.iter().map(|one| ("reason", one.name(), one.meaning()));
+    let events = Event::ALL.iter().map(|one| ("event", one.name(), one.help()));
+    let waits = WaitReason::ALL.iter().map(|one| ("wait", one.name(), one.help()));
     for row in reasons.chain(events).chain(waits) {
         grid.row([row.0, row.1, row.2].map(str::to_string).to_vec());
     }
@@ -189,11 +183,7 @@ pub fn summary(report: &Report) -> String {
     reasons.column("", "wake-ups", Align::Right);
     reasons.column("", "share", Align::Right);
     for (name, count) in decided(report) {
-        reasons.row(vec![
-            name.to_string(),
-            count.to_string(),
-            share(count, wakeups),
-        ]);
+        reasons.row(vec![name.to_string(), count.to_string(), share(count, wakeups)]);
     }
     out.push_str(&reasons.text());
     out.push('\n');
@@ -209,11 +199,7 @@ pub fn summary(report: &Report) -> String {
                 0 => "-".to_string(),
                 _ => format!("{:.3}", count as f64 / wakeups as f64),
             };
-            events.row(vec![
-                event.name().replace('_', " "),
-                count.to_string(),
-                each,
-            ]);
+            events.row(vec![event.name().replace('_', " "), count.to_string(), each]);
         }
     }
     out.push_str(&events.text());
@@ -248,11 +234,8 @@ fn waits_by(name: &str) -> Grid {
 }
 
 fn row_of(name: &str, waits: &Waits) -> Vec<String> {
-    let mut row = vec![
-        name.to_string(),
-        waits.count.to_string(),
-        format!("{:.0}", waits.mean_ns() / 1e3),
-    ];
+    let mut row =
+        vec![name.to_string(), waits.count.to_string(), format!("{:.0}", waits.mean_ns() / 1e3)];
     row.extend([0.5, 0.99, 1.0].map(|part| at_most(waits, part)));
     row
 }
@@ -309,21 +292,13 @@ pub fn line(change: &Report) -> String {
         format!("{} wake-ups/s", rate(wakeups)),
         format!(
             "{} busy",
-            share(
-                change.busy_ns,
-                change.uptime_ns.saturating_mul(change.about.cpus)
-            )
+            share(change.busy_ns, change.uptime_ns.saturating_mul(change.about.cpus))
         ),
     ];
     for (name, count) in decided(change).into_iter().take(4) {
         parts.push(format!("{name} {}", share(count, wakeups)));
     }
-    let stolen = [
-        Event::StolenCluster,
-        Event::StolenLlc,
-        Event::StolenNode,
-        Event::StolenRemote,
-    ];
+    let stolen = [Event::StolenCluster, Event::StolenLlc, Event::StolenNode, Event::StolenRemote];
     let stolen = stolen.map(|event| change.event(event)).iter().sum();
     let counts = [
         ("queued", change.event(Event::Queued)),
@@ -342,11 +317,8 @@ mod tests {
     use perch_scheduler::stats::Decisions;
 
     fn report(reasons: &[(&str, u64)]) -> Report {
-        let mut report = Report {
-            uptime_ns: 2_000_000_000,
-            busy_ns: 1_000_000_000,
-            ..Report::default()
-        };
+        let mut report =
+            Report { uptime_ns: 2_000_000_000, busy_ns: 1_000_000_000, ..Report::default() };
         report.about.cpus = 2;
         for (name, wakeups) in reasons {
             let decisions = Decisions { wakeups: *wakeups };
@@ -357,11 +329,7 @@ mod tests {
 
     #[test]
     fn a_line_has_rates_and_the_first_reasons() {
-        let text = line(&report(&[
-            ("target idle", 1),
-            ("cluster scan", 3),
-            ("hint", 0),
-        ]));
+        let text = line(&report(&[("target idle", 1), ("cluster scan", 3), ("hint", 0)]));
         assert_eq!(
             text,
             "2 wake-ups/s, 25.0 % busy, cluster scan 75.0 %, target idle 25.0 %, queued 0/s, \
@@ -389,9 +357,7 @@ mod tests {
             ("moved", some(&[0, 0, 0, 1], 9_000_000)),
             ("band", some(&[0, 0, 0, 0], 0)),
         ];
-        report.waits = counted
-            .map(|(name, waits)| (name.to_string(), waits))
-            .into();
+        report.waits = counted.map(|(name, waits)| (name.to_string(), waits)).into();
         insta::assert_snapshot!(waits(&report), @r"
         waited, µs  count  mean  median  p99  max
         idle           10     1      ≤1   ≤4   ≤4
@@ -404,11 +370,7 @@ mod tests {
         let mut report = report(&[]);
         for number in 0..22 {
             let group = GroupWaits {
-                waits: Waits {
-                    count: 10,
-                    sum_ns: 10_000 * number,
-                    buckets: vec![0, 9, 1, 0],
-                },
+                waits: Waits { count: 10, sum_ns: 10_000 * number, buckets: vec![0, 9, 1, 0] },
                 limited: 0,
                 limited_ns: if number == 3 { 7_000_000 } else { 0 },
             };

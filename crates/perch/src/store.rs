@@ -90,9 +90,8 @@ fn verify(folder: &Path) -> Result<(), Failure> {
 fn prune(arguments: &PruneArguments) -> Result<(), Failure> {
     let mut wanted: BTreeSet<Key> = BTreeSet::new();
     for sweep in &arguments.sweeps {
-        let simulations = Sweep::from_file(sweep)?
-            .within(arguments.scx.limits())
-            .simulations(Shard::WHOLE)?;
+        let simulations =
+            Sweep::from_file(sweep)?.within(arguments.scx.limits()).simulations(Shard::WHOLE)?;
         wanted.extend(simulations.into_iter().map(|one| one.key));
     }
     let keeps_all = arguments.sweeps.is_empty();
@@ -130,9 +129,7 @@ fn lines(stored: &Stored) -> String {
         name => name,
     };
     let changed = asked.changed.iter();
-    let changed: Vec<String> = changed
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let changed: Vec<String> = changed.map(|(key, value)| format!("{key}={value}")).collect();
     let changed = changed.join(" ");
     let mut records: Vec<Vec<String>> = Vec::new();
     for score in &stored.result.scores {

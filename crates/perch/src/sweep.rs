@@ -136,10 +136,7 @@ fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
 
 impl RunArguments {
     fn resolve(&self) -> Result<Sweep, Failure> {
-        let limits = Limits {
-            budget: self.budget,
-            ..self.scx.limits()
-        };
+        let limits = Limits { budget: self.budget, ..self.scx.limits() };
         Ok(Sweep::resolve(&self.sweep)?.within(limits))
     }
 }
@@ -156,9 +153,7 @@ fn simulate(sweep: &Sweep, arguments: &RunArguments) -> Result<Vec<String>, Fail
         let simulations = sweep.simulations(arguments.shard)?;
         let removed = Store::existing(&arguments.store)?.repair(&simulations)?;
         if !arguments.quiet {
-            say(format_args!(
-                "removed {removed} results that were not as perch wrote them"
-            ));
+            say(format_args!("removed {removed} results that were not as perch wrote them"));
         }
     }
     let meter = Meter::new(&arguments.sweep, Unit::Weighed, arguments.quiet);
@@ -218,9 +213,7 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
         rows.retain(|row| row.score == *score);
     }
     if missing > 0 {
-        say(format_args!(
-            "{missing} points have no result yet: perch sweep run makes them"
-        ));
+        say(format_args!("{missing} points have no result yet: perch sweep run makes them"));
     }
     let names = sweep.names();
     let text = match arguments.format {
@@ -324,10 +317,8 @@ fn grid(names: &[&str], rows: &[Row]) -> Grid {
             figure(row.mean),
             row.ci95.map_or_else(blank, figure),
             row.change_pct.map_or_else(blank, percent),
-            row.change_ci95_pct
-                .map_or_else(blank, |half| format!("{half:.2}")),
-            row.unsettled
-                .map_or_else(blank, |why| format!("not settled: {why}")),
+            row.change_ci95_pct.map_or_else(blank, |half| format!("{half:.2}")),
+            row.unsettled.map_or_else(blank, |why| format!("not settled: {why}")),
         ]);
         grid.row(cells);
     }
@@ -367,8 +358,7 @@ fn sheet(names: &[&str], rows: &[Row]) -> String {
             row.mean.to_string(),
             number(row.ci95),
             row.unsettled.is_none().to_string(),
-            row.unsettled
-                .map_or_else(String::new, |why| why.to_string()),
+            row.unsettled.map_or_else(String::new, |why| why.to_string()),
             number(row.change_pct),
             number(row.change_ci95_pct),
         ];

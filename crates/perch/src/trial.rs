@@ -154,8 +154,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut tell = |number: usize, turn: &Turn, rows: Option<&[Row]>| {
         if !arguments.quiet {
             say(turn_in_words(&measures, number, schedule.turns(), turn));
-            rows.into_iter()
-                .for_each(|rows| say(pairs_in_words(&measures, rows)));
+            rows.into_iter().for_each(|rows| say(pairs_in_words(&measures, rows)));
         }
     };
     let judged = (&measures[..], &arguments.conditions[..]);
@@ -170,11 +169,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         machine,
         kernel: kernel.version(),
         scheduling: live.scheduling().map(str::to_string),
-        cgroups: arguments
-            .cgroups
-            .iter()
-            .map(|group| group.path.clone())
-            .collect(),
+        cgroups: arguments.cgroups.iter().map(|group| group.path.clone()).collect(),
         schedule,
     };
     let report = Report::new(circumstances, &measures, turns, &end);
@@ -216,12 +211,7 @@ fn turn_in_words(measures: &[Measure], number: usize, of: usize, turn: &Turn) ->
     let values = measures.iter().zip(&turn.values);
     let values = values.filter_map(|(measure, value)| {
         let value = (*value).filter(|_| measure.told)?;
-        Some(format!(
-            "{} {} {}",
-            measure.name,
-            figure(value),
-            measure.unit
-        ))
+        Some(format!("{} {} {}", measure.name, figure(value), measure.unit))
     });
     let values: Vec<String> = values.collect();
     let side = turn.side.name();
@@ -230,15 +220,10 @@ fn turn_in_words(measures: &[Measure], number: usize, of: usize, turn: &Turn) ->
 
 /// The changes so far, in a line.
 fn pairs_in_words(measures: &[Measure], rows: &[Row]) -> String {
-    let rows = measures
-        .iter()
-        .zip(rows)
-        .filter(|(measure, _)| measure.told);
+    let rows = measures.iter().zip(rows).filter(|(measure, _)| measure.told);
     let rows = rows.filter_map(|(_, row)| {
         let change = percent(row.change_pct?);
-        let half = row
-            .ci95_pct
-            .map_or(String::new(), |half| format!(" ±{half:.2}"));
+        let half = row.ci95_pct.map_or(String::new(), |half| format!(" ±{half:.2}"));
         Some(format!("{} {change}{half}", row.measure))
     });
     format!("changes so far: {}", rows.collect::<Vec<_>>().join(", "))

@@ -28,8 +28,5 @@ fn list() -> Result<(), Failure> {
         grid.row(vec![name.to_string(), help.to_string()]);
     }
     let common = perch_workload::COMMON_KEYS;
-    emit(&format!(
-        "{}\nEvery workload also has {common}.\n",
-        grid.text()
-    ))
+    emit(&format!("{}\nEvery workload also has {common}.\n", grid.text()))
 }

@@ -84,14 +84,7 @@ a-test,tbench,node0,MB/s,n=8,100,101,+1,1,1
 ";
 
 /// Everything of the tree that a build reads.
-const PARTS: [&str; 6] = [
-    "Cargo.toml",
-    "Cargo.lock",
-    "crates",
-    "policy",
-    "experiments",
-    "docs",
-];
+const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "policy", "experiments", "docs"];
 
 /// The files below a folder, by their paths in the tree.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -100,21 +93,14 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 fn take(root: &Path, part: &Path, files: &mut Files) {
     let path = root.join(part);
     if path.is_file() {
-        files.insert(
-            part.to_path_buf(),
-            fs::read(&path).expect("a file of the tree"),
-        );
+        files.insert(part.to_path_buf(), fs::read(&path).expect("a file of the tree"));
         return;
     }
     let Ok(entries) = fs::read_dir(&path) else {
         return;
     };
     for entry in entries {
-        take(
-            root,
-            &part.join(entry.expect("an entry").file_name()),
-            files,
-        );
+        take(root, &part.join(entry.expect("an entry").file_name()), files);
     }
 }
 
@@ -128,10 +114,7 @@ fn put(root: &Path, files: &Files) {
     for gone in there.keys().filter(|path| !files.contains_key(*path)) {
         fs::remove_file(root.join(gone)).expect("a file that is gone");
     }
-    for (path, text) in files
-        .iter()
-        .filter(|(path, text)| there.get(*path) != Some(text))
-    {
+    for (path, text) in files.iter().filter(|(path, text)| there.get(*path) != Some(text)) {
         let path = root.join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -181,10 +164,7 @@ struct Perch(PathBuf);
 
 impl Perch {
     fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(&self.0)
-            .args(arguments)
-            .output()
-            .expect("perch starts")
+        Command::new(&self.0).args(arguments).output().expect("perch starts")
     }
 
     fn stdout(&self, arguments: &[&str]) -> String {
@@ -275,16 +255,7 @@ fn build(folder: &Path, tree: &Path, from: &Path) -> Perch {
     let mut command = Command::new(cargo);
     // ./x sets it for the tests, and cargo would build everything anew for it.
     command.env_remove("RUSTC_BOOTSTRAP");
-    command.args([
-        "build",
-        "--quiet",
-        "--offline",
-        "--locked",
-        "-p",
-        "perch",
-        "--bin",
-        "perch",
-    ]);
+    command.args(["build", "--quiet", "--offline", "--locked", "-p", "perch", "--bin", "perch"]);
     // The time goes into compiling, not into the few milliseconds that are simulated. The
     // dependencies are built as in this tree, so that they need not be built again.
     for member in names(&tree.join("crates")) {
@@ -293,11 +264,8 @@ fn build(folder: &Path, tree: &Path, from: &Path) -> Perch {
             command.arg(format!("profile.dev.package.{member}.{setting}"));
         }
     }
-    let output = command
-        .env("CARGO_TARGET_DIR", &target)
-        .current_dir(tree)
-        .output()
-        .expect("cargo starts");
+    let output =
+        command.env("CARGO_TARGET_DIR", &target).current_dir(tree).output().expect("cargo starts");
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words}");
     Perch(target.join("debug/perch"))
@@ -313,16 +281,9 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
     let tree = tree(&folder);
     let perch = build(&folder, &tree, built);
 
-    assert!(
-        perch
-            .stdout(&["experiment", "list"])
-            .contains("idle-neighbours")
-    );
+    assert!(perch.stdout(&["experiment", "list"]).contains("idle-neighbours"));
     let help = perch.stdout(&["compare", "--help"]);
-    assert!(
-        help.contains("swap      take an idle neighbour instead (off, perch)"),
-        "{help}"
-    );
+    assert!(help.contains("swap      take an idle neighbour instead (off, perch)"), "{help}");
     let set = ["compare", "-m", "juno", "-w", "tbench:n=1", "--arm"];
     let refused = |perch: &Perch, modes: &str| {
         let output = perch.run(&[&set[..], &[modes]].concat());
@@ -337,14 +298,8 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
 
     // Its mode changes decisions, under a reason of its own; off is the perch of this tree.
     let off = perch.trace("swap=off", &folder);
-    assert!(
-        off == own.trace("cluster=off", &folder),
-        "off has changed the trace"
-    );
-    assert!(
-        off != perch.trace("swap=perch", &folder),
-        "perch has changed nothing"
-    );
+    assert!(off == own.trace("cluster=off", &folder), "off has changed the trace");
+    assert!(off != perch.trace("swap=perch", &folder), "perch has changed nothing");
     let result = perch.stdout(&["experiment", "run", "idle-neighbours", "--format", "json"]);
     assert!(result.contains("swap=perch"), "{result}");
     let compared = perch.stdout(&[

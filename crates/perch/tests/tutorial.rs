@@ -22,10 +22,8 @@ fn commands_are_found_with_their_kind_and_output() {
     let page = "Text.\n```console\n$ one \\\n>   more\na\n> b\n\n$ two\n```\n\
                 ```console guest\n$ three\nc\n```\n```text\nshown\n```\n```sh\n$ never\n```\n";
     let found = steps(page).unwrap();
-    let found: Vec<_> = found
-        .iter()
-        .map(|s| (s.kind, s.line, s.command.as_str(), s.shown.as_str()))
-        .collect();
+    let found: Vec<_> =
+        found.iter().map(|s| (s.kind, s.line, s.command.as_str(), s.shown.as_str())).collect();
     assert_eq!(
         found,
         [
@@ -65,20 +63,12 @@ fn a_gap_stands_for_anything_and_nothing_else_does() {
     ] {
         assert_eq!(held(shown, output), Ok(()), "{shown}");
     }
-    for shown in [
-        "",
-        "head\n...\na 1\n",
-        "head\n...\nb 3\n...\nend\n",
-        "a 1\n...\n",
-        "head\na  1\n...\n",
-    ] {
+    for shown in
+        ["", "head\n...\na 1\n", "head\n...\nb 3\n...\nend\n", "a 1\n...\n", "head\na  1\n...\n"]
+    {
         assert!(held(shown, output).is_err(), "{shown}");
     }
-    assert!(
-        held("...\nb 3\n...\n", output)
-            .unwrap_err()
-            .contains("`b 3`")
-    );
+    assert!(held("...\nb 3\n...\n", output).unwrap_err().contains("`b 3`"));
 }
 
 #[test]

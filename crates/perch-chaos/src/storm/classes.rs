@@ -18,9 +18,7 @@ pub(super) struct Classes {
 
 impl Classes {
     pub(super) fn new(field: &Field) -> Classes {
-        Classes {
-            deadlines: !field.has(Storm::Hotplug) || !panics(),
-        }
+        Classes { deadlines: !field.has(Storm::Hotplug) || !panics() }
     }
 }
 

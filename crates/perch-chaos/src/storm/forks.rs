@@ -40,10 +40,7 @@ impl Blow for Forks {
                 }
             }),
             _ if self.parents.len() < Self::MOST => {
-                let work = Work::Parent {
-                    children: random.below(12),
-                    run_us: random.below(5000),
-                };
+                let work = Work::Parent { children: random.below(12), run_us: random.below(5000) };
                 let parent = field.pulses().fork(c"parent", work);
                 let parent = parent.map_err(|error| format!("no task can be forked: {error}"))?;
                 self.parents.push(parent.pid);

@@ -60,10 +60,7 @@ fn release() -> Vec<u32> {
 pub(crate) fn run(storm: Storm, seed: u64, field: &Field) -> u64 {
     // Below the thread that controls the round.
     if let Err(error) = calls::set_class(0, Class::Fifo { priority: 10 }) {
-        field.fault(format!(
-            "{} cannot be a real-time task: {error}",
-            storm.name()
-        ));
+        field.fault(format!("{} cannot be a real-time task: {error}", storm.name()));
         return 0;
     }
     let mut random = Random::new(seed, 1 + storm as u64);

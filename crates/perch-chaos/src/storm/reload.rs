@@ -17,9 +17,7 @@ pub(super) struct Reload {
 
 impl Reload {
     pub(super) fn new(field: &Field) -> Reload {
-        Reload {
-            may_end: !field.has(Storm::Hotplug) || frees_maps(),
-        }
+        Reload { may_end: !field.has(Storm::Hotplug) || frees_maps() }
     }
 }
 

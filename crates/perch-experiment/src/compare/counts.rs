@@ -27,10 +27,10 @@ pub(crate) fn occurred<'a>(
     names: impl IntoIterator<Item = &'a str>,
     rates: impl Fn(usize) -> Vec<Option<f64>>,
 ) -> Vec<CountRow> {
-    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
-        name: name.to_string(),
-        per_second: rates(index),
-    });
+    let rows = names
+        .into_iter()
+        .enumerate()
+        .map(|(index, name)| CountRow { name: name.to_string(), per_second: rates(index) });
     rows.filter(CountRow::occurred).collect()
 }
 
@@ -79,9 +79,7 @@ impl Rates {
         let add = |sums: &mut Vec<f64>, counts: &[u64]| {
             sums.resize(sums.len().max(counts.len()), 0.0);
             let rates = counts.iter().map(|count| *count as f64 * 1e9 / seconds);
-            sums.iter_mut()
-                .zip(rates)
-                .for_each(|(sum, rate)| *sum += rate);
+            sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
         };
         add(&mut self.decisions, &metrics.by_reason);
         add(&mut self.chosen, &metrics.chosen);
@@ -123,9 +121,7 @@ pub(super) fn counts<'a>(
     of: impl Fn(&Rates) -> &[f64],
 ) -> Vec<CountRow> {
     let mean = |arm: &ArmRates, index| Some(arm.rates.mean(of(arm.rates), index));
-    occurred(names, |index| {
-        by_arm.iter().map(|arm| mean(arm, index)).collect()
-    })
+    occurred(names, |index| by_arm.iter().map(|arm| mean(arm, index)).collect())
 }
 
 /// Calls [`occurred`] on the rates of each arm, for what the policy says of its decisions.
@@ -137,9 +133,7 @@ pub(super) fn said_by_policy<'a>(
     let mut rows = counts(by_arm, names, of);
     for row in &mut rows {
         let rates = row.per_second.iter_mut().zip(by_arm);
-        rates
-            .filter(|(_, arm)| arm.is_outside)
-            .for_each(|(rate, _)| *rate = None);
+        rates.filter(|(_, arm)| arm.is_outside).for_each(|(rate, _)| *rate = None);
     }
     rows.retain(CountRow::occurred);
     rows
@@ -152,9 +146,7 @@ pub(super) fn chosen(grouped: bool, cpus: usize, by_arm: &[ArmRates]) -> Vec<Cou
         return Vec::new();
     }
     let names: Vec<String> = (0..cpus).map(|cpu| format!("cpu {cpu}")).collect();
-    counts(by_arm, names.iter().map(String::as_str), |rates| {
-        &rates.chosen
-    })
+    counts(by_arm, names.iter().map(String::as_str), |rates| &rates.chosen)
 }
 
 type Named<T> = (&'static str, fn(&T) -> u64);
@@ -187,10 +179,7 @@ fn all<T>(by_arm: &[ArmRates], names: &[Named<T>], of: impl Fn(&Rates) -> &[f64]
             let is_counted = !(arm.is_outside && OF_THE_KERNEL.contains(name));
             is_counted.then(|| arm.rates.mean(of(arm.rates), index))
         };
-        CountRow {
-            name: name.to_string(),
-            per_second: by_arm.iter().map(rate).collect(),
-        }
+        CountRow { name: name.to_string(), per_second: by_arm.iter().map(rate).collect() }
     };
     names.iter().enumerate().map(row).collect()
 }

@@ -55,20 +55,12 @@ impl ArmFound {
         let values = values.chain([latency_us, metrics.kernel_pct()]);
         let of_batch = |batch: &Batch, index: usize| {
             let after = [batch.latency_us, batch.kernel_pct];
-            *batch
-                .scores
-                .iter()
-                .chain(&after)
-                .nth(index)
-                .expect("as many figures as of the whole")
+            *batch.scores.iter().chain(&after).nth(index).expect("as many figures as of the whole")
         };
-        self.scores
-            .resize_with(outcome.scores.len() + 2, ScoreFound::default);
+        self.scores.resize_with(outcome.scores.len() + 2, ScoreFound::default);
         for (index, (score, value)) in self.scores.iter_mut().zip(values).enumerate() {
             score.values.push(value);
-            let course: Vec<_> = (batches.iter())
-                .map(|batch| of_batch(batch, index))
-                .collect();
+            let course: Vec<_> = (batches.iter()).map(|batch| of_batch(batch, index)).collect();
             score.course.add(&course);
         }
         self.rates.add(metrics);

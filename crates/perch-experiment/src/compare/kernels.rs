@@ -29,9 +29,5 @@ pub(super) fn releases(kernels: &[ArmKernel]) -> String {
 /// The ticks per second that all kernels have; 0 where they differ.
 pub(super) fn common_hz(kernels: &[ArmKernel]) -> u32 {
     let first = kernels.first().map_or(0, |kernel| kernel.hz);
-    if kernels.iter().all(|kernel| kernel.hz == first) {
-        first
-    } else {
-        0
-    }
+    if kernels.iter().all(|kernel| kernel.hz == first) { first } else { 0 }
 }

@@ -93,10 +93,7 @@ pub fn compare_measured<E: Display>(
     };
     let keep = |index: usize, found: Vec<MeasuredScore>| {
         if index == 0 {
-            values = found
-                .iter()
-                .map(|_| vec![Vec::new(); spec.arms.len()])
-                .collect();
+            values = found.iter().map(|_| vec![Vec::new(); spec.arms.len()]).collect();
             described = found.clone();
         }
         if !same(&described, &found) {
@@ -111,13 +108,7 @@ pub fn compare_measured<E: Display>(
         scores.for_each(|(arms, score)| arms[index / repetitions].push(score.value));
         Ok(())
     };
-    pool::run(
-        spec.arms.len() * repetitions,
-        spec.jobs,
-        progress,
-        run,
-        keep,
-    )?;
+    pool::run(spec.arms.len() * repetitions, spec.jobs, progress, run, keep)?;
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
     let rows = described.iter().zip(values).map(|(described, values)| {
         let arms = spec.arms.iter().map(|arm| arm.name.as_str());
@@ -130,12 +121,7 @@ pub fn compare_measured<E: Display>(
     });
     let mut scores: Vec<ScoreRow> = rows.collect();
     for score in &scores {
-        hand_out(
-            spec,
-            score,
-            &|repetition| seed(spec.seed, &parts, repetition),
-            each,
-        )?;
+        hand_out(spec, score, &|repetition| seed(spec.seed, &parts, repetition), each)?;
     }
     if !spec.statistics {
         let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
@@ -183,10 +169,7 @@ fn check(spec: &MeasuredSpec) -> Result<(), ExperimentError> {
     }
     let again = (1..names.len()).find(|&index| names[..index].contains(&names[index]));
     if let Some(index) = again {
-        return refuse(format!(
-            "there are two arms `{}`: give each its own name",
-            names[index]
-        ));
+        return refuse(format!("there are two arms `{}`: give each its own name", names[index]));
     }
     if spec.jobs == 0 || spec.repetitions == 0 {
         return refuse("jobs and repetitions must be at least 1".to_string());
@@ -270,18 +253,11 @@ mod tests {
             workload: "hackbench".to_string(),
             arms: arms
                 .iter()
-                .map(|name| ArmModes {
-                    name: name.to_string(),
-                    modes: String::new(),
-                })
+                .map(|name| ArmModes { name: name.to_string(), modes: String::new() })
                 .collect(),
             kernels: arms
                 .iter()
-                .map(|arm| ArmKernel {
-                    arm: arm.to_string(),
-                    release: "7.2".to_string(),
-                    hz: 250,
-                })
+                .map(|arm| ArmKernel { arm: arm.to_string(), release: "7.2".to_string(), hz: 250 })
                 .collect(),
             repetitions,
             statistics: false,
@@ -368,10 +344,7 @@ mod tests {
             "{words}"
         );
         let words = run(&|at| score(if at.arm == 1 { "n=4" } else { "n=2" }, 1.0));
-        assert!(
-            words.contains("its scores are n=4, and those of the first arm's"),
-            "{words}"
-        );
+        assert!(words.contains("its scores are n=4, and those of the first arm's"), "{words}");
     }
 
     #[test]

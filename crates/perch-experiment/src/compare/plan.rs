@@ -51,11 +51,9 @@ impl Plan {
         match *self {
             Plan::ByHand(effort) => effort,
             Plan::Until { .. } if workload.is_timed() => timed(1),
-            Plan::Until { .. } => Effort {
-                repetitions: 1,
-                warmup_ns: 100_000_000,
-                measure_ns: 500_000_000,
-            },
+            Plan::Until { .. } => {
+                Effort { repetitions: 1, warmup_ns: 100_000_000, measure_ns: 500_000_000 }
+            }
         }
     }
 }
@@ -85,9 +83,5 @@ impl Window {
 
 /// The times of a workload that starts and stops its clock itself.
 pub(super) fn timed(repetitions: u32) -> Effort {
-    Effort {
-        repetitions,
-        warmup_ns: 0,
-        measure_ns: TIMED_LIMIT_NS,
-    }
+    Effort { repetitions, warmup_ns: 0, measure_ns: TIMED_LIMIT_NS }
 }

@@ -66,10 +66,7 @@ impl Found {
             let first = &self.arms[0].scores[score].values;
             let changes = match &self.arms[1..] {
                 [] => vec![delta(&vec![mean(first); first.len()], first)],
-                arms => arms
-                    .iter()
-                    .map(|arm| delta(first, &arm.scores[score].values))
-                    .collect(),
+                arms => arms.iter().map(|arm| delta(first, &arm.scores[score].values)).collect(),
             };
             changes.iter().any(|change| {
                 let narrow = NARROW_PP.max(NARROW_PART * change.pct.abs());
@@ -94,11 +91,7 @@ impl Found {
     /// Returns the next longer times: twice as long a measurement, and at least as long a warm-up.
     fn longer(&self) -> Effort {
         let measure_ns = 2 * self.effort.measure_ns;
-        Effort {
-            measure_ns,
-            warmup_ns: self.effort.warmup_ns.max(measure_ns),
-            ..self.effort
-        }
+        Effort { measure_ns, warmup_ns: self.effort.warmup_ns.max(measure_ns), ..self.effort }
     }
 }
 
@@ -149,10 +142,7 @@ impl<'a> Rounds<'a> {
         let spec = self.spec;
         let (found, effort) = match spec.plan {
             Plan::ByHand(effort) => (self.measure(effort)?, None),
-            Plan::Until {
-                effort,
-                repetitions,
-            } => {
+            Plan::Until { effort, repetitions } => {
                 let first = spec.plan.repetitions();
                 let most = repetitions.unwrap_or(MOST_REPETITIONS);
                 let arms = spec.arms.len() as u64;
@@ -173,11 +163,8 @@ impl<'a> Rounds<'a> {
     /// Measures within `events` of all simulations together, beginning with `first` repetitions of
     /// each arm and with at most `most`.
     fn settle(&mut self, events: u64, first: u32, most: u32) -> Result<Found, ExperimentError> {
-        let mut found = if self.is_timed {
-            self.measure(timed(first))?
-        } else {
-            self.begin(events, first)?
-        };
+        let mut found =
+            if self.is_timed { self.measure(timed(first))? } else { self.begin(events, first)? };
         loop {
             let repetitions = found.effort.repetitions;
             let left = events.saturating_sub(self.spent);
@@ -194,18 +181,10 @@ impl<'a> Rounds<'a> {
 
     /// Measures a first, short window, and then the one that the effort pays for.
     fn begin(&mut self, events: u64, repetitions: u32) -> Result<Found, ExperimentError> {
-        let shortest = Effort {
-            repetitions,
-            warmup_ns: SHORTEST_NS,
-            measure_ns: SHORTEST_NS,
-        };
+        let shortest = Effort { repetitions, warmup_ns: SHORTEST_NS, measure_ns: SHORTEST_NS };
         let probe = self.measure(shortest)?;
         let left = events.saturating_sub(self.spent);
-        let times = |warmup_ns, measure_ns| Effort {
-            repetitions,
-            warmup_ns,
-            measure_ns,
-        };
+        let times = |warmup_ns, measure_ns| Effort { repetitions, warmup_ns, measure_ns };
         let mut window_ns = SHORTEST_NS;
         while window_ns < LONG_NS && probe.cost_of(times(2 * window_ns, 2 * window_ns)) <= left {
             window_ns *= 2;
@@ -219,9 +198,7 @@ impl<'a> Rounds<'a> {
         }
         // The balancer's turn matters more than a long measurement.
         let measured = [1, 2, 4].map(|part| times(balance_ns, balance_ns / part));
-        let affordable = measured
-            .into_iter()
-            .find(|&effort| probe.cost_of(effort) <= left);
+        let affordable = measured.into_iter().find(|&effort| probe.cost_of(effort) <= left);
         match affordable {
             Some(effort) => self.measure(effort),
             None if window_ns > SHORTEST_NS => self.measure(times(window_ns, window_ns)),
@@ -231,10 +208,7 @@ impl<'a> Rounds<'a> {
 
     fn measure(&mut self, effort: Effort) -> Result<Found, ExperimentError> {
         let mut found = Found {
-            effort: Effort {
-                repetitions: 0,
-                ..effort
-            },
+            effort: Effort { repetitions: 0, ..effort },
             arms: self.spec.arms.iter().map(|_| ArmFound::default()).collect(),
             described: Vec::new(),
         };
@@ -253,9 +227,7 @@ impl<'a> Rounds<'a> {
             let failed = |reason: String| failure(self.spec, arm, repetition, reason);
             let scenario = scenario(self.spec, arm, repetition, effort);
             let scenario = scenario.map_err(|error| failed(error.to_string()))?;
-            scenario
-                .run_in_batches(BATCHES)
-                .map_err(|error| failed(error.to_string()))
+            scenario.run_in_batches(BATCHES).map_err(|error| failed(error.to_string()))
         };
         let keep = |index: usize, (outcome, batches): (Outcome, Vec<Batch>)| {
             found.arms[index / each].add(&outcome, &batches);

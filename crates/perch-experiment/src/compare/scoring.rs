@@ -46,11 +46,7 @@ pub struct ArmScore {
     pub statistics: Vec<StatisticScore>,
     /// The score's value in each repetition, in the score's unit, where the caller asked for
     /// statistics; repetitions of the same number share a seed in all arms.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "nulls_are_nan"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nulls_are_nan")]
     #[schemars(with = "Vec<Option<f64>>")]
     pub iterations: Vec<f64>,
 }

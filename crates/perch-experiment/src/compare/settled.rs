@@ -68,12 +68,7 @@ mod tests {
     use super::*;
 
     fn window(warmup_ms: f64, measure_ms: f64) -> Window {
-        Window {
-            warmup_ms,
-            measure_ms,
-            balance_ms: 2048.0,
-            effort: None,
-        }
+        Window { warmup_ms, measure_ms, balance_ms: 2048.0, effort: None }
     }
 
     #[test]

@@ -80,10 +80,7 @@ pub(super) fn failure(
     repetition: usize,
     reason: String,
 ) -> ExperimentError {
-    let what = format!(
-        "{}, arm {}, repetition {repetition}",
-        spec.workload, arm.name
-    );
+    let what = format!("{}, arm {}, repetition {repetition}", spec.workload, arm.name);
     ExperimentError::Run { what, reason }
 }
 
@@ -94,14 +91,8 @@ pub(super) fn check(spec: &CompareSpec) -> Result<Workload, ExperimentError> {
         return refuse("no arm: expected --arm NAME:MECHANISM=MODE at least once".to_string());
     }
     for (index, arm) in spec.arms.iter().enumerate() {
-        if spec.arms[..index]
-            .iter()
-            .any(|other| other.name == arm.name)
-        {
-            return refuse(format!(
-                "there are two arms `{}`: give each its own name",
-                arm.name
-            ));
+        if spec.arms[..index].iter().any(|other| other.name == arm.name) {
+            return refuse(format!("there are two arms `{}`: give each its own name", arm.name));
         }
         if let Err(error) = spec.era.check(&arm.modes) {
             return refuse(format!("arm `{}`: {error}", arm.name));

@@ -57,11 +57,7 @@ fn tiny(repetitions: u32) -> CompareSpec {
             Arm::parse("a:steer=off", Era::V7_2).unwrap(),
             Arm::parse("b:steer=perch", Era::V7_2).unwrap(),
         ],
-        plan: Plan::ByHand(Effort {
-            repetitions,
-            warmup_ns: 1_000_000,
-            measure_ns: 1_000_000,
-        }),
+        plan: Plan::ByHand(Effort { repetitions, warmup_ns: 1_000_000, measure_ns: 1_000_000 }),
         statistics: false,
         seed: 1,
         jobs: 2,
@@ -87,10 +83,7 @@ fn what_is_kept_does_not_grow_but_for_the_scores() {
         assert_eq!(*size, (scores, scores * (before + 1), sums));
     }
     // The budget foresees at least the values, with room for a vector's growth.
-    let foreseen = Demand {
-        simulations: 1,
-        ..Demand::default()
-    };
+    let foreseen = Demand { simulations: 1, ..Demand::default() };
     assert!(2 * 8 * scores as u64 <= foreseen.bytes());
 }
 
@@ -173,10 +166,7 @@ fn latencies_and_busy_cpus_stand_beside_the_scores() {
     let score = (found.scores.iter()).find(|score| score.name == "wake-up latency");
     for (arm, score) in found.latency.iter().zip(&score.unwrap().arms) {
         assert_eq!(arm.arm, score.arm);
-        assert!(
-            (arm.mean_us - score.mean).abs() < 1e-6 * score.mean,
-            "{arm:?}"
-        );
+        assert!((arm.mean_us - score.mean).abs() < 1e-6 * score.mean, "{arm:?}");
         let counted: u64 = arm.buckets.iter().map(|[_, count]| count).sum();
         assert!(counted == arm.wakeups && counted > 1000, "{arm:?}");
         let percentiles = arm.percentiles().map(|(_, us)| us);
@@ -186,23 +176,12 @@ fn latencies_and_busy_cpus_stand_beside_the_scores() {
     }
     for arm in &found.cpus {
         assert_eq!((arm.busy_pct.len(), arm.chosen_per_second.len()), (16, 16));
-        assert!(
-            arm.busy_pct.iter().all(|pct| (0.0..=100.0).contains(pct)),
-            "{arm:?}"
-        );
+        assert!(arm.busy_pct.iter().all(|pct| (0.0..=100.0).contains(pct)), "{arm:?}");
         assert!(arm.busy_pct.iter().sum::<f64>() > 100.0, "{arm:?}");
         let chosen: f64 = arm.chosen_per_second.iter().sum();
-        let wakeups = found
-            .totals
-            .iter()
-            .find(|row| row.name == "wake-ups")
-            .unwrap();
+        let wakeups = found.totals.iter().find(|row| row.name == "wake-ups").unwrap();
         assert!(
-            wakeups
-                .per_second
-                .iter()
-                .flatten()
-                .any(|n| (n - chosen).abs() < 1e-6 * n),
+            wakeups.per_second.iter().flatten().any(|n| (n - chosen).abs() < 1e-6 * n),
             "{arm:?}"
         );
     }
@@ -213,10 +192,7 @@ fn latencies_and_busy_cpus_stand_beside_the_scores() {
 fn until(workload: &str, repetitions: Option<u32>) -> CompareSpec {
     CompareSpec {
         workload: workload.to_string(),
-        plan: Plan::Until {
-            effort: Thoroughness::Quick,
-            repetitions,
-        },
+        plan: Plan::Until { effort: Thoroughness::Quick, repetitions },
         ..tiny(1)
     }
 }
@@ -229,10 +205,7 @@ fn a_steady_load_is_measured_as_long_as_the_effort_pays_for() {
     let window = found.window.unwrap();
     assert_eq!(window.balance_ms, 1000.0);
     assert!(window.is_balanced(), "{window:?}");
-    assert_eq!(
-        (window.warmup_ms, window.effort),
-        (window.measure_ms, Some(Thoroughness::Quick))
-    );
+    assert_eq!((window.warmup_ms, window.effort), (window.measure_ms, Some(Thoroughness::Quick)));
     for arm in &found.scores[0].arms {
         assert_eq!(arm.transient_ms, None, "{arm:?}");
     }
@@ -242,18 +215,12 @@ fn a_steady_load_is_measured_as_long_as_the_effort_pays_for() {
 /// A given number of repetitions is what is simulated, however wide the interval.
 #[test]
 fn repetitions_by_hand_are_obeyed() {
-    let found = compare(
-        &until("schbench-old:messengers=1,workers=8", Some(3)),
-        &|_, _| {},
-    )
-    .unwrap();
+    let found =
+        compare(&until("schbench-old:messengers=1,workers=8", Some(3)), &|_, _| {}).unwrap();
     assert_eq!(found.repetitions, 3);
     let found = compare(&tiny(4), &|_, _| {}).unwrap();
     let window = found.window.unwrap();
-    assert_eq!(
-        (found.repetitions, window.warmup_ms, window.measure_ms),
-        (4, 1.0, 1.0)
-    );
+    assert_eq!((found.repetitions, window.warmup_ms, window.measure_ms), (4, 1.0, 1.0));
     assert_eq!(window.effort, None);
 }
 
@@ -263,10 +230,7 @@ fn without_a_wake_up_there_is_no_latency() {
     let mut spec = tiny(2);
     spec.workload = "sysbench:threads=1".to_string();
     let found = compare(&spec, &|_, _| {}).unwrap();
-    let row = found
-        .scores
-        .iter()
-        .find(|row| row.name == "wake-up latency");
+    let row = found.scores.iter().find(|row| row.name == "wake-up latency");
     assert!(row.unwrap().arms.iter().all(|arm| arm.mean.is_nan()));
     assert!(!row.unwrap().occurred());
 }
@@ -285,12 +249,7 @@ fn what_is_settled_does_not_depend_on_the_jobs() {
 fn a_workload_that_is_judged_by_its_time_has_no_window() {
     let found = compare(&until("hackbench:groups=1,loops=20", Some(2)), &|_, _| {}).unwrap();
     assert_eq!(found.window, None);
-    assert!(
-        found.scores[0]
-            .arms
-            .iter()
-            .all(|arm| arm.mean > 0.0 && arm.transient_ms.is_none())
-    );
+    assert!(found.scores[0].arms.iter().all(|arm| arm.mean > 0.0 && arm.transient_ms.is_none()));
 }
 
 /// On its way to the steady state a comparison by hand says until when its scores changed: 128 tasks
@@ -302,15 +261,8 @@ fn a_transient_in_a_window_by_hand_is_said() {
     spec.machine = Arc::new(perch_machine::resolve("kunpeng920").unwrap());
     spec.topology = Topology::new(&spec.machine);
     spec.arms = vec![Arm::parse("off:cluster=off", Era::V7_2).unwrap()];
-    spec.plan = Plan::ByHand(Effort {
-        repetitions: 3,
-        warmup_ns: 0,
-        measure_ns: 100_000_000,
-    });
+    spec.plan = Plan::ByHand(Effort { repetitions: 3, warmup_ns: 0, measure_ns: 100_000_000 });
     let found = compare(&spec, &|_, _| {}).unwrap();
     let until_ms = found.scores[0].arms[0].transient_ms;
-    assert!(
-        until_ms.is_some_and(|ms| ms > 0.0 && ms <= 50.0),
-        "{until_ms:?}"
-    );
+    assert!(until_ms.is_some_and(|ms| ms > 0.0 && ms <= 50.0), "{until_ms:?}");
 }

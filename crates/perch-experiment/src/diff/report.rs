@@ -91,10 +91,7 @@ impl ReportsDiff {
         let is_alone = pairs.len() == 1;
         let experiments = pairs.iter();
         let experiments = experiments.map(|(old, new)| ReportDiff::of(old, new, is_alone));
-        ReportsDiff {
-            experiments: experiments.collect(),
-            notes,
-        }
+        ReportsDiff { experiments: experiments.collect(), notes }
     }
 
     /// Returns the changes of all arms, cell by cell.
@@ -227,11 +224,8 @@ fn cell_diff((old, was): (&Report, &CellReport), (new, cell): (&Report, &CellRep
         let is_repeated = (old.seed, was.repetitions, from.mean, from.std)
             == (new.seed, cell.repetitions, to.mean, to.std)
             && (to.std.is_some() || values(old, was, arm) == values(new, cell, arm));
-        let Delta { pct, ci95_pct } = if is_repeated {
-            Delta::none(cell.repetitions)
-        } else {
-            welch(old_sample, new_sample)
-        };
+        let Delta { pct, ci95_pct } =
+            if is_repeated { Delta::none(cell.repetitions) } else { welch(old_sample, new_sample) };
         Some(ArmDiff {
             arm: arm.to_string(),
             old: from.mean,

@@ -29,19 +29,9 @@ pub(super) fn read(
     }
     if raw.users.get_ref().is_empty() {
         let expected = "expected a row for each function";
-        return Err(refuse(
-            source,
-            &raw.users,
-            "c2c.users",
-            "it is empty",
-            expected,
-        ));
+        return Err(refuse(source, &raw.users, "c2c.users", "it is empty", expected));
     }
-    let users = raw
-        .users
-        .get_ref()
-        .iter()
-        .map(|user| read_user(source, user));
+    let users = raw.users.get_ref().iter().map(|user| read_user(source, user));
     Ok(PublishedLine {
         benchmark: benchmark.clone(),
         place: place.clone(),
@@ -59,24 +49,12 @@ fn read_user(source: &Source, raw: &RawLineUser) -> Result<LineUser, ExperimentE
         let known: Vec<&str> = Symbol::ALL.iter().map(|symbol| symbol.name()).collect();
         let reason = format!("`{name}` is not a function of the simulated kernel");
         let expected = format!("expected one of {}", known.join(", "));
-        return Err(refuse(
-            source,
-            &raw.symbol,
-            "c2c.users.symbol",
-            &reason,
-            &expected,
-        ));
+        return Err(refuse(source, &raw.symbol, "c2c.users.symbol", &reason, &expected));
     };
     if *raw.offset.get_ref() >= LONGEST_LINE {
         let reason = format!("{} bytes", raw.offset.get_ref());
         let expected = "expected an offset within a cache line";
-        return Err(refuse(
-            source,
-            &raw.offset,
-            "c2c.users.offset",
-            &reason,
-            expected,
-        ));
+        return Err(refuse(source, &raw.offset, "c2c.users.offset", &reason, expected));
     }
     let percent = |value: &Spanned<f64>, key: &str| match *value.get_ref() {
         percent if (0.0..=100.0).contains(&percent) => Ok(percent),
@@ -121,22 +99,14 @@ mod tests {
             (
                 "symbol = \"pull_rt_task\"",
                 "symbol = \"push_rt_task\"",
-                &[
-                    "`c2c.users.symbol`",
-                    "`push_rt_task` is not a function",
-                    "pull_rt_task",
-                ],
+                &["`c2c.users.symbol`", "`push_rt_task` is not a function", "pull_rt_task"],
             ),
             (
                 "offset = 0x4, symbol = \"pull",
                 "offset = 0x1000, symbol = \"pull",
                 &["`c2c.users.offset`", "4096 bytes", "within a cache line"],
             ),
-            (
-                "remote = 22.51",
-                "remote = -22.51",
-                &["`c2c.users.remote`: -22.51", "0 to 100"],
-            ),
+            ("remote = 22.51", "remote = -22.51", &["`c2c.users.remote`: -22.51", "0 to 100"]),
             ("local = 27.91", "local = nan", &["`c2c.users.local`: NaN"]),
             ("store = 45.83", "store = 145.83", &["`c2c.users.store`"]),
             ("cycles = 5041", "cycles = -1", &["e.toml"]),

@@ -22,28 +22,16 @@ pub(super) fn calibrate(
         }
     }
     for benchmark in &raw.benchmarks {
-        let path = format!(
-            "{}/{}/{}",
-            benchmark.get_ref(),
-            raw.place.get_ref(),
-            raw.row.get_ref()
-        );
+        let path = format!("{}/{}/{}", benchmark.get_ref(), raw.place.get_ref(), raw.row.get_ref());
         let mut named = 0;
-        for cell in cells
-            .iter_mut()
-            .filter(|cell| glob::matches(&path, &cell.path()))
-        {
+        for cell in cells.iter_mut().filter(|cell| glob::matches(&path, &cell.path())) {
             named += 1;
             if cell.calibration.is_some() {
                 let reason = format!("{} was named already", cell.path());
                 return Err(refuse(source, benchmark, "calibration", &reason, ""));
             }
             cell.calibration = Some(Calibration {
-                columns: raw
-                    .columns
-                    .iter()
-                    .map(|column| column.get_ref().clone())
-                    .collect(),
+                columns: raw.columns.iter().map(|column| column.get_ref().clone()).collect(),
                 why: raw.why.clone(),
             });
         }

@@ -24,13 +24,7 @@ impl<'a> Rows<'a> {
             (Some(rows), None) if rows.len() > MOST => {
                 let reason = format!("it has {} rows", rows.len());
                 let expected = format!("expected at most {MOST}");
-                Err(refuse(
-                    source,
-                    &benchmark.name,
-                    "benchmark.rows",
-                    &reason,
-                    &expected,
-                ))
+                Err(refuse(source, &benchmark.name, "benchmark.rows", &reason, &expected))
             }
             (Some(rows), None) => Ok(Rows::Workloads(rows)),
             (None, Some(statistics)) => {
@@ -43,9 +37,7 @@ impl<'a> Rows<'a> {
                         Err(refuse(source, name, key, &format!("{error}"), expected))
                     }
                 };
-                Ok(Rows::Statistics(
-                    statistics.iter().map(read).collect::<Result<_, _>>()?,
-                ))
+                Ok(Rows::Statistics(statistics.iter().map(read).collect::<Result<_, _>>()?))
             }
             (rows, _) => {
                 let reason = match rows {
@@ -95,13 +87,7 @@ pub(super) fn check_efforts(
             (Rows::Statistics(_), None) => {}
         }
         for place in effort.places.iter().flatten() {
-            known(
-                source,
-                place,
-                "place",
-                "benchmark.effort.places",
-                &place_names,
-            )?;
+            known(source, place, "place", "benchmark.effort.places", &place_names)?;
         }
     }
     Ok(())

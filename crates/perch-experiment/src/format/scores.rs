@@ -64,10 +64,7 @@ pub(super) fn scores<'a>(
         };
         return Ok(vec![ScoreOf {
             suffix: None,
-            wanted: Wanted {
-                name: benchmark.score.clone(),
-                unit: unit.get_ref().clone(),
-            },
+            wanted: Wanted { name: benchmark.score.clone(), unit: unit.get_ref().clone() },
             unit,
             unit_key: "benchmark.unit",
             judging: judging(&benchmark.within_rounded, false)?,
@@ -94,10 +91,7 @@ pub(super) fn scores<'a>(
         }
         scores.push(ScoreOf {
             suffix: Some(name),
-            wanted: Wanted {
-                name: Some(name.clone()),
-                unit: score.unit.get_ref().clone(),
-            },
+            wanted: Wanted { name: Some(name.clone()), unit: score.unit.get_ref().clone() },
             unit: &score.unit,
             unit_key: "benchmark.scores.unit",
             judging: judging(&score.within_rounded, score.relative)?,
@@ -133,10 +127,7 @@ mod tests {
     fn a_row_is_simulated_once_and_has_a_cell_a_score() {
         let experiment = read(SCORES).unwrap();
         let loads: Vec<_> = experiment.loads.iter().map(|load| load.path()).collect();
-        assert_eq!(
-            loads,
-            ["several/all/two", "several/all/n=3", "multiples/all/n=2"]
-        );
+        assert_eq!(loads, ["several/all/two", "several/all/n=3", "multiples/all/n=2"]);
         // Where a row is not a key and value itself, another key says what the row stands for.
         assert_eq!(experiment.loads[0].workload, "schbench:workers=2");
         let cells = experiment.cells.iter();
@@ -155,10 +146,7 @@ mod tests {
             ]
         );
         let rounded = |i: usize| experiment.cells[i].judging.within_rounded;
-        assert_eq!(
-            (rounded(0), rounded(1), rounded(4)),
-            (Some(1.0), None, None)
-        );
+        assert_eq!((rounded(0), rounded(1), rounded(4)), (Some(1.0), None, None));
         let fitted = experiment.cells.iter().map(|c| c.calibration.is_some());
         let fitted: Vec<_> = fitted.collect();
         assert_eq!(fitted, [true, true, false, false, true, false, false]);
@@ -221,11 +209,7 @@ mod tests {
                 "keys = { two =",
                 "keys = { four =",
                 "keys = {",
-                &[
-                    "`benchmark.keys`",
-                    "no row `four`",
-                    "expected one of two, n=3",
-                ],
+                &["`benchmark.keys`", "no row `four`", "expected one of two, n=3"],
             ),
             (
                 "row = \"two:*\"",

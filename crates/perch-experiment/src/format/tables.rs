@@ -88,12 +88,7 @@ pub(super) fn tables(
     for benchmark in &raw.benchmark {
         tables.benchmark(benchmark)?;
     }
-    let Tables {
-        loads,
-        mut cells,
-        paths,
-        ..
-    } = tables;
+    let Tables { loads, mut cells, paths, .. } = tables;
     let missing = |line: &&published::Line| {
         let (benchmark, place, row) = line.key();
         let cell = paths.get(&format!("{benchmark}/{place}/{row}"));
@@ -151,12 +146,7 @@ impl<'a> Tables<'a> {
                     let load = self.load(benchmark, place, None, &scores)?;
                     for (row, statistic) in statistics {
                         self.enough(benchmark, place, *statistic, load)?;
-                        let shown = Shown {
-                            load,
-                            score: 0,
-                            of: &scores[0],
-                            statistic: *statistic,
-                        };
+                        let shown = Shown { load, score: 0, of: &scores[0], statistic: *statistic };
                         self.cell(benchmark, place, row, shown)?;
                     }
                 }
@@ -209,12 +199,7 @@ impl<'a> Tables<'a> {
                 let key = "benchmark.workload";
                 return Err(refuse(source, name, key, &reason, expected));
             };
-            places.push(Place {
-                name,
-                machine,
-                workload,
-                workload_key,
-            });
+            places.push(Place { name, machine, workload, workload_key });
         }
         Ok(places)
     }
@@ -248,10 +233,7 @@ impl<'a> Tables<'a> {
             let key = place.workload_key;
             Err(refuse(self.source, place.workload, key, reason, expected))
         };
-        let mut workload = place
-            .workload
-            .get_ref()
-            .replace("{where}", place.name.get_ref());
+        let mut workload = place.workload.get_ref().replace("{where}", place.name.get_ref());
         match row {
             Some(row) => {
                 let keys = benchmark.keys.get(row.get_ref()).unwrap_or(row);
@@ -304,10 +286,8 @@ impl<'a> Tables<'a> {
             return Err(refuse(self.source, row, key, &reason, &expected));
         };
         if line.unit != *unit {
-            let reason = format!(
-                "`{unit}`, but {name}/{place}/{row_name} was published in `{}`",
-                line.unit
-            );
+            let reason =
+                format!("`{unit}`, but {name}/{place}/{row_name} was published in `{}`", line.unit);
             let key = shown.of.unit_key;
             return Err(refuse(self.source, shown.of.unit, key, &reason, ""));
         }
@@ -321,13 +301,7 @@ impl<'a> Tables<'a> {
                 Printed::Rise => "expected printed = \"rise\": a positive sign means more",
                 Printed::Fall => "expected printed = \"fall\": a positive sign means less",
             };
-            refuse(
-                self.source,
-                &benchmark.name,
-                "benchmark.printed",
-                &reason,
-                expected,
-            )
+            refuse(self.source, &benchmark.name, "benchmark.printed", &reason, expected)
         })?;
         let cell = Cell {
             benchmark: name.clone(),
@@ -364,13 +338,7 @@ impl<'a> Tables<'a> {
         let blamed = self.chosen(benchmark, place, None).repetitions;
         let reason = format!("{given} iteration has no {statistic}");
         let expected = format!("expected at least {}", statistic.least());
-        Err(refuse(
-            self.source,
-            blamed,
-            "repetitions",
-            &reason,
-            &expected,
-        ))
+        Err(refuse(self.source, blamed, "repetitions", &reason, &expected))
     }
 
     fn effort(
@@ -380,10 +348,8 @@ impl<'a> Tables<'a> {
         row: Option<&Spanned<String>>,
     ) -> Result<Effort, ExperimentError> {
         let chosen = self.chosen(benchmark, place, row);
-        for (key, value) in [
-            ("repetitions", chosen.repetitions),
-            ("measure_ms", chosen.measure_ms),
-        ] {
+        for (key, value) in [("repetitions", chosen.repetitions), ("measure_ms", chosen.measure_ms)]
+        {
             if *value.get_ref() == 0 {
                 let expected = "expected at least 1";
                 return Err(refuse(self.source, value, key, "it is 0", expected));
@@ -394,13 +360,7 @@ impl<'a> Tables<'a> {
         if ns(warmup_ms.max(measure_ms)) > Effort::LONGEST_NS {
             let reason = format!("warmup_ms is {warmup_ms} and measure_ms {measure_ms}");
             let expected = "expected at most an hour each";
-            return Err(refuse(
-                self.source,
-                chosen.measure_ms,
-                "measure_ms",
-                &reason,
-                expected,
-            ));
+            return Err(refuse(self.source, chosen.measure_ms, "measure_ms", &reason, expected));
         }
         Ok(Effort {
             repetitions: *chosen.repetitions.get_ref(),

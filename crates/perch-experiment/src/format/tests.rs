@@ -14,10 +14,7 @@ fn read(text: &str, figures: &str) -> Result<Experiment, ExperimentError> {
 /// Returns the message for [`STATISTICS`] when `from` is once replaced by `to`.
 #[track_caller]
 fn refused(from: &str, to: &str) -> String {
-    assert!(
-        STATISTICS.contains(from),
-        "the file no longer says `{from}`"
-    );
+    assert!(STATISTICS.contains(from), "the file no longer says `{from}`");
     let error = read(&STATISTICS.replacen(from, to, 1), FIGURES).unwrap_err();
     assert!(error.is_input());
     error.to_string()
@@ -35,13 +32,7 @@ fn a_place_has_its_own_machine_and_workload_else_the_ones_above_it() {
     let loads: Vec<_> = experiment
         .loads
         .iter()
-        .map(|load| {
-            (
-                load.path(),
-                load.machine.name.as_str(),
-                load.workload.as_str(),
-            )
-        })
+        .map(|load| (load.path(), load.machine.name.as_str(), load.workload.as_str()))
         .collect();
     assert_eq!(
         loads,
@@ -57,28 +48,17 @@ fn a_place_has_its_own_machine_and_workload_else_the_ones_above_it() {
 #[test]
 fn the_statistics_of_a_place_share_its_load_and_rows_that_are_workloads_are_means() {
     let experiment = read(STATISTICS, FIGURES).unwrap();
-    let cells: Vec<_> = experiment
-        .cells
-        .iter()
-        .map(|cell| (cell.path(), cell.load, cell.statistic))
-        .collect();
+    let cells: Vec<_> =
+        experiment.cells.iter().map(|cell| (cell.path(), cell.load, cell.statistic)).collect();
     assert_eq!(
         cells,
         [
             ("pairs/juno/mean".to_string(), 0, Statistic::Mean),
             ("pairs/juno/std".to_string(), 0, Statistic::Std),
-            (
-                "pairs/juno/99th".to_string(),
-                0,
-                Statistic::Percentile(99.0)
-            ),
+            ("pairs/juno/99th".to_string(), 0, Statistic::Percentile(99.0)),
             ("pairs/phone/mean".to_string(), 1, Statistic::Mean),
             ("pairs/phone/std".to_string(), 1, Statistic::Std),
-            (
-                "pairs/phone/99th".to_string(),
-                1,
-                Statistic::Percentile(99.0)
-            ),
+            ("pairs/phone/99th".to_string(), 1, Statistic::Percentile(99.0)),
             ("plain/all/n=1".to_string(), 2, Statistic::Mean),
         ]
     );
@@ -95,16 +75,9 @@ fn an_effort_holds_for_a_whole_table_of_statistics_and_the_places_it_names() {
 #[test]
 fn the_machine_of_the_file_is_not_needed_where_every_place_has_its_own() {
     let alone = STATISTICS.replacen("machine = \"juno\"\n", "", 1);
-    let alone = alone.replacen(
-        "name = \"juno\"\n",
-        "name = \"juno\"\nmachine = \"juno\"\n",
-        1,
-    );
+    let alone = alone.replacen("name = \"juno\"\n", "name = \"juno\"\nmachine = \"juno\"\n", 1);
     let message = read(&alone, FIGURES).unwrap_err().to_string();
-    assert!(
-        message.contains("`all` has no machine; expected"),
-        "{message}"
-    );
+    assert!(message.contains("`all` has no machine; expected"), "{message}");
     let alone = alone.replacen(
         "places = [\"all\"]",
         "place = [{ name = \"all\", machine = \"pixel3\" }]",
@@ -115,12 +88,7 @@ fn the_machine_of_the_file_is_not_needed_where_every_place_has_its_own() {
 }
 
 /// A change of the file, the line that the error blames for it, and words of the error.
-type Contradiction = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static [&'static str],
-);
+type Contradiction = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// Names of machines, workloads and statistics that do not exist, or that were not published.
 const UNKNOWN: &[Contradiction] = &[
@@ -146,39 +114,25 @@ const UNKNOWN: &[Contradiction] = &[
         "workload = \"tbench:n=2\"",
         "workload = \"tbench:{row}\"",
         "workload = \"tbench:n=2\"",
-        &[
-            "`{row}` in a workload whose rows are statistics",
-            "one workload for all",
-        ],
+        &["`{row}` in a workload whose rows are statistics", "one workload for all"],
     ),
     (
         "workload = \"tbench:n=2\"",
         "",
         "name = \"juno\"",
-        &[
-            "`juno` has no workload",
-            "expected `workload` in its [[benchmark.place]]",
-        ],
+        &["`juno` has no workload", "expected `workload` in its [[benchmark.place]]"],
     ),
     (
         "\"99th\"]",
         "\"99%\"]",
         "\"99th\"]",
-        &[
-            "`benchmark.statistics`",
-            "no statistic `99%`",
-            "expected mean, std, min, max",
-        ],
+        &["`benchmark.statistics`", "no statistic `99%`", "expected mean, std, min, max"],
     ),
     (
         "\"99th\"]",
         "\"98th\"]",
         "\"99th\"]",
-        &[
-            "`benchmark.statistics`",
-            "pairs/juno/98th has no figures",
-            "figures.csv",
-        ],
+        &["`benchmark.statistics`", "pairs/juno/98th has no figures", "figures.csv"],
     ),
     (
         "\"99th\"]",
@@ -190,10 +144,7 @@ const UNKNOWN: &[Contradiction] = &[
         ", \"99th\"]",
         "]",
         "name = \"statistics\"",
-        &[
-            "pairs/juno/99th of figures.csv:4",
-            "every published row must be simulated",
-        ],
+        &["pairs/juno/99th of figures.csv:4", "every published row must be simulated"],
     ),
 ];
 
@@ -205,18 +156,8 @@ const CONTRADICTORY: &[Contradiction] = &[
         "name = \"pairs\"",
         &["both workloads and statistics", "expected either rows"],
     ),
-    (
-        "rows = [\"n=1\"]",
-        "",
-        "name = \"plain\"",
-        &["it has no rows", "expected either rows"],
-    ),
-    (
-        "places = [\"all\"]",
-        "",
-        "name = \"plain\"",
-        &["it has no places", "expected either places"],
-    ),
+    ("rows = [\"n=1\"]", "", "name = \"plain\"", &["it has no rows", "expected either rows"]),
+    ("places = [\"all\"]", "", "name = \"plain\"", &["it has no places", "expected either places"]),
     (
         "statistics = [",
         "places = [\"juno\"]\nstatistics = [",
@@ -227,20 +168,13 @@ const CONTRADICTORY: &[Contradiction] = &[
         "unit = \"MB/s\"",
         "unit = \"GB/s\"",
         "unit = \"MB/s\"",
-        &[
-            "`benchmark.unit`",
-            "pairs/juno/mean was published in `MB/s`",
-        ],
+        &["`benchmark.unit`", "pairs/juno/mean was published in `MB/s`"],
     ),
     (
         "repetitions = 20",
         "repetitions = 1",
         "repetitions = 20",
-        &[
-            "`repetitions`",
-            "1 iteration has no std",
-            "expected at least 2",
-        ],
+        &["`repetitions`", "1 iteration has no std", "expected at least 2"],
     ),
     (
         "repetitions = 30",
@@ -252,21 +186,13 @@ const CONTRADICTORY: &[Contradiction] = &[
         "places = [\"phone\"]",
         "rows = [\"mean\"]",
         "places = [\"phone\"]",
-        &[
-            "`benchmark.effort.rows`",
-            "share their simulations",
-            "expected no `rows`",
-        ],
+        &["`benchmark.effort.rows`", "share their simulations", "expected no `rows`"],
     ),
     (
         "places = [\"phone\"]",
         "places = [\"phones\"]",
         "places = [\"phone\"]",
-        &[
-            "`benchmark.effort.places`",
-            "no place `phones`",
-            "expected one of juno, phone",
-        ],
+        &["`benchmark.effort.places`", "no place `phones`", "expected one of juno, phone"],
     ),
     (
         "row = \"mean\"",
@@ -282,10 +208,7 @@ fn what_contradicts_itself_is_named_with_file_line_and_key() {
         let message = refused(from, to);
         let place = format!("e.toml:{}", line(blamed));
         for words in words.iter().copied().chain([place.as_str()]) {
-            assert!(
-                message.contains(words),
-                "{from} -> {to}: `{words}`: {message}"
-            );
+            assert!(message.contains(words), "{from} -> {to}: `{words}`: {message}");
         }
     }
 }

@@ -43,11 +43,7 @@ pub fn foresee(
                 warmup_ns: 0,
                 measure_ns: (parts * simulated).max(1_000_000),
             };
-            let only = Batch {
-                load,
-                effort: one,
-                repetitions: 0..1,
-            };
+            let only = Batch { load, effort: one, repetitions: 0..1 };
             let trial = only.trial(0, &arms, experiment.seed);
             let begin = now();
             // A part that is too short for a score has taken its time all the same. A workload that

@@ -128,8 +128,7 @@ impl<'a> Gathered<'a> {
         for cell in self.cells {
             let load = &self.experiment.loads[cell.load];
             let found = results.iter().find(|found| std::ptr::eq(found.load, load));
-            self.reports
-                .extend(found.map(|found| CellReport::new(cell, found)));
+            self.reports.extend(found.map(|found| CellReport::new(cell, found)));
         }
     }
 
@@ -163,10 +162,7 @@ impl<'a> Gathered<'a> {
     /// Returns the report of the tables that are finished.
     pub fn report(&self) -> Report {
         let experiment = self.experiment;
-        let modes = |arm: &&Arm| ArmModes {
-            name: arm.name.clone(),
-            modes: arm.words(),
-        };
+        let modes = |arm: &&Arm| ArmModes { name: arm.name.clone(), modes: arm.words() };
         Report {
             experiment: experiment.name.clone(),
             title: experiment.title.clone(),

@@ -77,9 +77,7 @@ pub(super) fn scenario(
     trial: &Trial,
     budget: Budget,
 ) -> Result<Scenario, WorkloadError> {
-    let Trial {
-        load, arm, effort, ..
-    } = trial;
+    let Trial { load, arm, effort, .. } = trial;
     Ok(Scenario {
         machine: Arc::clone(&load.machine),
         topology: Arc::clone(topology),
@@ -115,13 +113,7 @@ impl Simulate for Kernel<'_> {
             warmup_ns: 9 * ns,
             measure_ns: ns,
         };
-        let trial = Trial {
-            load,
-            arm,
-            effort,
-            seed: 0,
-            repetition: 0,
-        };
+        let trial = Trial { load, arm, effort, seed: 0, repetition: 0 };
         let topology = self.topologies.get(&load.machine);
         let scenario = scenario(self.experiment, topology, &trial, self.budget);
         let scenario = scenario.map_err(|error| trial.failed(&error))?;
@@ -203,11 +195,7 @@ fn read(
     let name = wanted.name.as_deref();
     let is_wanted = |score: &Score| name.is_none_or(|name| name == score.name);
     let Some(index) = outcome.scores.iter().position(is_wanted) else {
-        let names: Vec<&str> = outcome
-            .scores
-            .iter()
-            .map(|score| score.name.as_str())
-            .collect();
+        let names: Vec<&str> = outcome.scores.iter().map(|score| score.name.as_str()).collect();
         let name = name.unwrap_or("any").to_string();
         return Err(ScoreError::Name(name, names.join(", ")));
     };

@@ -22,12 +22,7 @@ pub(super) struct Trial<'a> {
 impl Trial<'_> {
     /// Returns the error of this simulation.
     pub fn failed(&self, reason: &dyn Display) -> ExperimentError {
-        let Trial {
-            load,
-            arm,
-            repetition,
-            ..
-        } = self;
+        let Trial { load, arm, repetition, .. } = self;
         ExperimentError::Run {
             what: format!("{}, arm {}, repetition {repetition}", load.path(), arm.name),
             reason: reason.to_string(),

@@ -38,9 +38,7 @@ impl<'a, 'b, S: Simulate> Queue<'a, 'b, S> {
         table: OnTable<'b>,
     ) -> Queue<'a, 'b, S> {
         let tables = tables(gathered.chosen);
-        let order = tables
-            .iter()
-            .flat_map(|table| longest_first(gathered.chosen, table));
+        let order = tables.iter().flat_map(|table| longest_first(gathered.chosen, table));
         let lists = order.map(|load| (load, gathered.next(load))).collect();
         Queue {
             is_finished: vec![false; gathered.chosen.len()],
@@ -56,10 +54,7 @@ impl<'a, 'b, S: Simulate> Queue<'a, 'b, S> {
     /// Hands out the tables whose loads are finished, up to the first one that is not.
     fn hand_out(&mut self) {
         while let Some(loads) = self.tables.front().cloned() {
-            if !self.is_finished[loads.clone()]
-                .iter()
-                .all(|finished| *finished)
-            {
+            if !self.is_finished[loads.clone()].iter().all(|finished| *finished) {
                 return;
             }
             self.tables.pop_front();
@@ -132,11 +127,7 @@ fn tables(chosen: &[(&Load, Effort)]) -> Vec<Range<usize>> {
 /// heaviest, so a load's place in its table times its simulated time stands for its cost.
 fn longest_first(chosen: &[(&Load, Effort)], table: &Range<usize>) -> Vec<usize> {
     let cost = |&at: &usize| {
-        let Effort {
-            warmup_ns,
-            measure_ns,
-            ..
-        } = chosen[at].1;
+        let Effort { warmup_ns, measure_ns, .. } = chosen[at].1;
         ((at - table.start) as u64 + 1).saturating_mul(warmup_ns.saturating_add(measure_ns))
     };
     let mut loads: Vec<usize> = table.clone().collect();

@@ -58,10 +58,10 @@ fn affordable(asked: Effort, events: u64, arms: u64, allowed: u64) -> Effort {
         let simulations = u128::from(u64::from(effort.repetitions) * arms);
         simulations * all_ns * u128::from(events) <= u128::from(allowed) * u128::from(PROBE_NS)
     };
-    (0..32).map(shortened).find(fits).unwrap_or(Effort {
-        repetitions: asked.repetitions.min(2),
-        ..shortened(32)
-    })
+    (0..32)
+        .map(shortened)
+        .find(fits)
+        .unwrap_or(Effort { repetitions: asked.repetitions.min(2), ..shortened(32) })
 }
 
 #[cfg(test)]
@@ -69,20 +69,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ASKED: Effort = Effort {
-        repetitions: 6,
-        warmup_ns: 300_000_000,
-        measure_ns: 100_000_000,
-    };
+    const ASKED: Effort =
+        Effort { repetitions: 6, warmup_ns: 300_000_000, measure_ns: 100_000_000 };
 
     #[test]
     fn times_are_halved_before_repetitions_go() {
         let of = |events| {
-            let Effort {
-                repetitions,
-                warmup_ns,
-                measure_ns,
-            } = affordable(ASKED, events, 2, 10_000_000);
+            let Effort { repetitions, warmup_ns, measure_ns } =
+                affordable(ASKED, events, 2, 10_000_000);
             (repetitions, warmup_ns / 1_000_000, measure_ns / 1_000_000)
         };
         assert_eq!(of(18_000), (6, 300, 100));

@@ -18,11 +18,7 @@ fn experiment() -> Experiment {
 /// Returns 1000, changed a little by the seed, and 10 % more for every arm but the baseline.
 fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
     let noise = (trial.seed % 1000) as f64 / 100.0;
-    let factor = if trial.arm.name == "baseline" {
-        1.0
-    } else {
-        1.1
-    };
+    let factor = if trial.arm.name == "baseline" { 1.0 } else { 1.1 };
     Ok(scored((1000.0 + noise) * factor))
 }
 
@@ -30,17 +26,9 @@ fn scored(value: f64) -> Found {
     let score = Scored {
         value,
         course: Vec::new(),
-        what: Described {
-            name: "s".to_string(),
-            unit: "u",
-            higher_is_better: true,
-        },
+        what: Described { name: "s".to_string(), unit: "u", higher_is_better: true },
     };
-    Found {
-        scores: vec![score],
-        lines: None,
-        kernel_pct: 0.0,
-    }
+    Found { scores: vec![score], lines: None, kernel_pct: 0.0 }
 }
 
 impl<F: Fn(&Trial) -> Result<Found, ExperimentError> + Sync> Simulate for F {
@@ -56,22 +44,14 @@ fn run_with(
     each: Each,
     simulate: impl Simulate,
 ) -> Result<Report, ExperimentError> {
-    super::run_with(
-        experiment,
-        options,
-        (progress, each, &mut |_| {}),
-        &simulate,
-    )
+    super::run_with(experiment, options, (progress, each, &mut |_| {}), &simulate)
 }
 
 /// Every report on the way has the first tables of the last one, a table more each time.
 #[test]
 fn tables_come_as_soon_as_they_are_finished_and_in_order() {
     for jobs in [1, 4] {
-        let options = RunOptions {
-            jobs,
-            ..RunOptions::default()
-        };
+        let options = RunOptions { jobs, ..RunOptions::default() };
         let mut on_the_way = Vec::new();
         let mut table = |report: &Report| on_the_way.push(report.cells.clone());
         let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
@@ -158,10 +138,7 @@ fn the_failure_and_the_tables_before_it_do_not_depend_on_the_jobs() {
         }
     };
     for jobs in [1, 2, 16] {
-        let options = RunOptions {
-            jobs,
-            ..RunOptions::default()
-        };
+        let options = RunOptions { jobs, ..RunOptions::default() };
         let mut tables = 0;
         let mut table = |_: &Report| tables += 1;
         let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
@@ -185,10 +162,7 @@ fn no_worker_waits_at_the_end_of_a_table() {
         second_began.fetch_or(trial.load.place == "node0-1", order);
         formula(trial)
     };
-    let options = RunOptions {
-        repetitions: Some(2),
-        ..with(2, "tbench/*")
-    };
+    let options = RunOptions { repetitions: Some(2), ..with(2, "tbench/*") };
     let report = run_with(&experiment(), &options, &|_, _| {}, &mut |_| Ok(()), wait);
     assert_eq!(report.unwrap().cells.len(), 14);
 }
@@ -196,11 +170,7 @@ fn no_worker_waits_at_the_end_of_a_table() {
 #[test]
 fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
     let seen = Mutex::new(Vec::new());
-    let options = RunOptions {
-        jobs: 1,
-        further: vec!["all".to_string()],
-        ..RunOptions::default()
-    };
+    let options = RunOptions { jobs: 1, further: vec!["all".to_string()], ..RunOptions::default() };
     let note = |trial: &Trial| {
         let key = (trial.load.path(), trial.repetition);
         seen.lock().unwrap().push((key, trial.seed));
@@ -216,10 +186,7 @@ fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
 
 #[test]
 fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
-    let options = RunOptions {
-        jobs: 2,
-        ..RunOptions::default()
-    };
+    let options = RunOptions { jobs: 2, ..RunOptions::default() };
     let given = experiment();
     let by_cell = |trial: &Trial| {
         let mut cells = given.cells.iter();
@@ -228,15 +195,8 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
     };
     let report = run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), by_cell).unwrap();
     for (found, given) in report.cells.iter().zip(&given.cells) {
-        assert_eq!(
-            (&found.benchmark, &found.row),
-            (&given.benchmark, &given.row)
-        );
-        assert!(
-            found
-                .baseline_ratio
-                .is_some_and(|ratio| (ratio - 1.0).abs() < 1e-9)
-        );
+        assert_eq!((&found.benchmark, &found.row), (&given.benchmark, &given.row));
+        assert!(found.baseline_ratio.is_some_and(|ratio| (ratio - 1.0).abs() < 1e-9));
         assert!(found.simulated.delta_pct.abs() < 1e-9);
     }
     assert_eq!(report.summary.baseline_close, report.summary.baseline_rows);
@@ -244,20 +204,14 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
 
 #[test]
 fn only_narrows_the_cells_and_never_the_seeds() {
-    let options = |only: &str| RunOptions {
-        jobs: 1,
-        only: Some(only.to_string()),
-        ..RunOptions::default()
-    };
+    let options =
+        |only: &str| RunOptions { jobs: 1, only: Some(only.to_string()), ..RunOptions::default() };
     let all = run_formula(&options("*")).unwrap();
     let some = run_formula(&options("UDP_RR/*/n=3?")).unwrap();
     assert_eq!(some.cells.len(), 2);
     assert!(some.cells.iter().all(|cell| all.cells.contains(cell)));
     let message = run_formula(&options("udp")).unwrap_err().to_string();
-    assert!(
-        message.contains("no cell of cluster-scan matches `udp`"),
-        "{message}"
-    );
+    assert!(message.contains("no cell of cluster-scan matches `udp`"), "{message}");
 }
 
 #[test]
@@ -267,18 +221,9 @@ fn senseless_options_are_refused() {
         assert!(error.is_input());
         error.to_string()
     };
-    let jobs = |jobs| RunOptions {
-        jobs,
-        ..RunOptions::default()
-    };
+    let jobs = |jobs| RunOptions { jobs, ..RunOptions::default() };
     assert!(refused(jobs(0)).contains("0 jobs"));
-    assert!(
-        refused(RunOptions {
-            repetitions: Some(0),
-            ..jobs(1)
-        })
-        .contains("0 repetitions")
-    );
+    assert!(refused(RunOptions { repetitions: Some(0), ..jobs(1) }).contains("0 repetitions"));
     let further = vec!["magic".to_string()];
     assert!(refused(RunOptions { further, ..jobs(1) }).contains("has no arm `magic`"));
 }
@@ -290,11 +235,7 @@ fn statistics() -> Experiment {
 }
 
 fn with(jobs: usize, only: &str) -> RunOptions {
-    RunOptions {
-        jobs,
-        only: Some(only.to_string()),
-        ..RunOptions::default()
-    }
+    RunOptions { jobs, only: Some(only.to_string()), ..RunOptions::default() }
 }
 
 #[test]
@@ -302,55 +243,26 @@ fn an_iteration_is_simulated_once_and_serves_every_row() {
     let seen = Mutex::new(Vec::new());
     let note = |trial: &Trial| {
         let arm = trial.arm.name.clone();
-        seen.lock()
-            .unwrap()
-            .push((trial.load.path(), arm, trial.repetition));
+        seen.lock().unwrap().push((trial.load.path(), arm, trial.repetition));
         formula(trial)
     };
-    let report = run_with(
-        &statistics(),
-        &with(2, "pairs/*"),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        note,
-    )
-    .unwrap();
+    let report =
+        run_with(&statistics(), &with(2, "pairs/*"), &|_, _| {}, &mut |_| Ok(()), note).unwrap();
     let seen = seen.into_inner().unwrap();
     let distinct: HashSet<_> = seen.iter().collect();
-    assert_eq!(
-        (seen.len(), distinct.len()),
-        (100, 100),
-        "2 arms of 20 and of 30"
-    );
+    assert_eq!((seen.len(), distinct.len()), (100, 100), "2 arms of 20 and of 30");
     assert_eq!(report.cells.len(), 6);
     assert_eq!(report.machine, "juno, pixel3");
 }
 
 #[test]
 fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
-    let report = run_with(
-        &statistics(),
-        &with(1, "*"),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    )
-    .unwrap();
-    let places: Vec<_> = report
-        .iterations
-        .iter()
-        .map(|found| found.place.as_str())
-        .collect();
-    assert_eq!(
-        places,
-        ["juno", "phone"],
-        "`plain` has none: its rows are workloads"
-    );
+    let report =
+        run_with(&statistics(), &with(1, "*"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
+    let places: Vec<_> = report.iterations.iter().map(|found| found.place.as_str()).collect();
+    assert_eq!(places, ["juno", "phone"], "`plain` has none: its rows are workloads");
     let phone = &report.iterations[1];
-    assert_eq!(
-        (phone.machine.as_str(), phone.workload.as_str()),
-        ("pixel3", "tbench:n=3")
-    );
+    assert_eq!((phone.machine.as_str(), phone.workload.as_str()), ("pixel3", "tbench:n=3"));
     let values: Vec<&[f64]> = phone.arms.iter().map(|arm| arm.values.as_slice()).collect();
     assert_eq!((values[0].len(), values[1].len()), (30, 30));
     for (b, p) in values[0].iter().zip(values[1]) {
@@ -358,18 +270,8 @@ fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
     }
     for cell in report.cells.iter().filter(|cell| cell.place == "phone") {
         let statistic: Statistic = cell.row.parse().unwrap();
-        assert_eq!(
-            cell.simulated.baseline,
-            statistic.of(values[0]),
-            "{}",
-            cell.row
-        );
-        assert_eq!(
-            cell.simulated.patched,
-            statistic.of(values[1]),
-            "{}",
-            cell.row
-        );
+        assert_eq!(cell.simulated.baseline, statistic.of(values[0]), "{}", cell.row);
+        assert_eq!(cell.simulated.patched, statistic.of(values[1]), "{}", cell.row);
         assert!((cell.simulated.delta_pct - 10.0).abs() < 1e-9);
         assert!(cell.simulated.ci95_pct.unwrap() < 1e-9);
         assert_eq!(cell.machine, "pixel3");
@@ -378,45 +280,20 @@ fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
 
 #[test]
 fn a_row_alone_shows_what_it_shows_among_the_others() {
-    let all = run_with(
-        &statistics(),
-        &with(3, "*"),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    )
-    .unwrap();
+    let all = run_with(&statistics(), &with(3, "*"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
     for only in ["pairs/juno/99th", "*/phone/std", "*/mean"] {
-        let some = run_with(
-            &statistics(),
-            &with(1, only),
-            &|_, _| {},
-            &mut |_| Ok(()),
-            formula,
-        )
-        .unwrap();
-        assert!(
-            some.cells.iter().all(|cell| all.cells.contains(cell)),
-            "{only}"
-        );
-        assert!(
-            some.iterations
-                .iter()
-                .all(|found| all.iterations.contains(found))
-        );
+        let some =
+            run_with(&statistics(), &with(1, only), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
+        assert!(some.cells.iter().all(|cell| all.cells.contains(cell)), "{only}");
+        assert!(some.iterations.iter().all(|found| all.iterations.contains(found)));
     }
 }
 
 #[test]
 fn only_the_baseline_mean_is_fitted_and_a_fitted_row_counts_nowhere() {
-    let report = run_with(
-        &statistics(),
-        &with(1, "pairs/juno/*"),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    )
-    .unwrap();
+    let report =
+        run_with(&statistics(), &with(1, "pairs/juno/*"), &|_, _| {}, &mut |_| Ok(()), formula)
+            .unwrap();
     let fitted: Vec<bool> = report.cells.iter().map(|cell| cell.calibration).collect();
     assert_eq!(fitted, [true, false, false]);
     assert_eq!((report.summary.scored, report.summary.sign_scored), (2, 2));
@@ -424,31 +301,16 @@ fn only_the_baseline_mean_is_fitted_and_a_fitted_row_counts_nowhere() {
 
 #[test]
 fn one_repetition_has_no_deviation() {
-    let once = |only: &str| RunOptions {
-        repetitions: Some(1),
-        ..with(1, only)
-    };
-    let error = run_with(
-        &statistics(),
-        &once("*"),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    )
-    .unwrap_err();
+    let once = |only: &str| RunOptions { repetitions: Some(1), ..with(1, only) };
+    let error =
+        run_with(&statistics(), &once("*"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap_err();
     assert!(error.is_input());
     let message = error.to_string();
     for words in ["1 repetition", "pairs/juno/std", "expected at least 2"] {
         assert!(message.contains(words), "{message}");
     }
-    let report = run_with(
-        &statistics(),
-        &once("*/mean"),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    )
-    .unwrap();
+    let report =
+        run_with(&statistics(), &once("*/mean"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
     assert_eq!(report.cells[0].simulated.ci95_pct, None);
 }
 
@@ -458,11 +320,8 @@ fn one_repetition_has_no_deviation() {
 fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back() {
     let experiment = statistics();
     let report = |jobs, seed| {
-        let options = RunOptions {
-            repetitions: Some(12),
-            seed: Some(seed),
-            ..with(jobs, "pairs/*")
-        };
+        let options =
+            RunOptions { repetitions: Some(12), seed: Some(seed), ..with(jobs, "pairs/*") };
         run(&experiment, &options, &|_, _| {}).unwrap()
     };
     let alone = report(1, 5);
@@ -486,41 +345,23 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
     let count = Mutex::new(0);
     let scores = |trial: &Trial| {
         *count.lock().unwrap() += 1;
-        let factor = if trial.arm.name == "baseline" {
-            1.0
-        } else {
-            1.2
-        };
+        let factor = if trial.arm.name == "baseline" { 1.0 } else { 1.2 };
         let of = |score| (100.0 * f64::from(score) + f64::from(trial.repetition)) * factor;
         let scores = 1..=trial.load.scores.len() as u32;
         let scores = scores.map(|score| scored(of(score)).scores.remove(0));
-        Ok(Found {
-            scores: scores.collect(),
-            lines: None,
-            kernel_pct: 0.0,
-        })
+        Ok(Found { scores: scores.collect(), lines: None, kernel_pct: 0.0 })
     };
-    let options = RunOptions {
-        jobs: 2,
-        ..RunOptions::default()
-    };
+    let options = RunOptions { jobs: 2, ..RunOptions::default() };
     let report = run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), scores).unwrap();
     assert_eq!(count.into_inner().unwrap(), 3 * 2 * 4);
     let baselines = report.cells.iter().map(|cell| cell.simulated.baseline);
     let baselines: Vec<f64> = baselines.collect();
     assert_eq!(baselines, [101.5, 301.5, 101.5, 301.5, 201.5, 201.5, 1.0]);
     for cell in &report.cells {
-        assert!(
-            (cell.simulated.delta_pct - 20.0).abs() < 1e-9,
-            "{}",
-            cell.row
-        );
+        assert!((cell.simulated.delta_pct - 20.0).abs() < 1e-9, "{}", cell.row);
         assert!(cell.simulated.ci95_pct.unwrap() < 1e-9, "{}", cell.row);
     }
-    assert_eq!(
-        (report.summary.scored, report.summary.baseline_rows),
-        (4, 3)
-    );
+    assert_eq!((report.summary.scored, report.summary.baseline_rows), (4, 3));
 }
 
 /// This test uses the simulator from end to end: it reads the scores of schbench under the names
@@ -529,11 +370,7 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
 fn scores_are_found_by_name_and_refused_in_another_unit() {
     let figures = |_: &str| Ok(crate::testing::SCORES_FIGURES.to_string());
     let read = |text: &str| Experiment::from_toml(text, "e.toml", &figures).unwrap();
-    let options = RunOptions {
-        jobs: 1,
-        repetitions: Some(1),
-        ..RunOptions::default()
-    };
+    let options = RunOptions { jobs: 1, repetitions: Some(1), ..RunOptions::default() };
     let report = run(&read(crate::testing::SCORES), &options, &|_, _| {}).unwrap();
     let of = |row: &str| {
         let found = report.cells.iter().find(|cell| cell.row == row);
@@ -547,12 +384,7 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
     assert!((1.05..1.95).contains(&rps), "{rps}");
     let other = crate::testing::SCORES.replace("relative = true", "relative = false");
     let error = run(&read(&other), &options, &|_, _| {}).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("scores in us, the experiment in times"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("scores in us, the experiment in times"), "{error}");
 }
 
 mod raw;

@@ -63,13 +63,7 @@ fn judged(path: &Path, origin: &str, input: &[u8]) -> Result<(), String> {
 /// The experiments, beside whose inputs their figures are.
 #[test]
 fn experiment() {
-    for name in [
-        "cache-inhibit",
-        "capacity-wakeup",
-        "cluster-scan",
-        "queue-steer",
-        "rt-overload",
-    ] {
+    for name in ["cache-inhibit", "capacity-wakeup", "cluster-scan", "queue-steer", "rt-overload"] {
         let figures = format!("{name}.csv");
         let path = crate::folder().join(&figures);
         fs::create_dir_all(crate::folder()).expect("a folder");
@@ -112,13 +106,9 @@ fn experiment() {
         "\0",
         "\u{1b}",
     ];
-    text(
-        "experiment",
-        700,
-        files("experiments", ".toml"),
-        &words,
-        &|input, path| judged(path, &path.display().to_string(), input),
-    );
+    text("experiment", 700, files("experiments", ".toml"), &words, &|input, path| {
+        judged(path, &path.display().to_string(), input)
+    });
 }
 
 /// Figures of one experiment.
@@ -156,7 +146,5 @@ fn figures() {
     // Most are changes of the figures that belong to the experiment.
     let own = read(&tree("experiments/cluster-scan.csv"));
     seeds.extend(vec![own; 8]);
-    text("figures", 600, seeds, &words, &|input, _| {
-        judged(&path, "figures", input)
-    });
+    text("figures", 600, seeds, &words, &|input, _| judged(&path, "figures", input));
 }

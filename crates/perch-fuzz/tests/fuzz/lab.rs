@@ -57,16 +57,12 @@ fn counts() {
         "aside", "moved", "rounds", "accesses", "task", "function", " ", "\n", "\0",
     ];
     let seeds = files("crates/perch-fuzz/seeds/counts", ".txt");
-    text(
-        "counts",
-        7000,
-        seeds,
-        &words,
-        &|input, _| match Counted::parse(&String::from_utf8_lossy(input)) {
-            Ok(_) => Ok(()),
-            Err(error) => refused(&error.to_string(), "", input),
-        },
-    );
+    text("counts", 7000, seeds, &words, &|input, _| match Counted::parse(&String::from_utf8_lossy(
+        input,
+    )) {
+        Ok(_) => Ok(()),
+        Err(error) => refused(&error.to_string(), "", input),
+    });
 }
 
 /// Any text is a list of symbols, perhaps an empty one.
@@ -76,17 +72,11 @@ fn symbols() {
         "ffffffff81000000 T _text\nffffffff81000040 t secondary_startup\nffffffff81000140 D data\n",
         "ffff800008000000 T _text\nffff800008010000 t do_one [module]\n",
     ]);
-    text(
-        "symbols",
-        7000,
-        seeds,
-        &["T", "t", " ", "[m]", "0", "ffffffffffffffff"],
-        &|input, _| {
-            let symbols = Symbols::parse(&String::from_utf8_lossy(input));
-            for address in [0, 0xffff_ffff_8100_0050, u64::MAX] {
-                symbols.find(address);
-            }
-            Ok(())
-        },
-    );
+    text("symbols", 7000, seeds, &["T", "t", " ", "[m]", "0", "ffffffffffffffff"], &|input, _| {
+        let symbols = Symbols::parse(&String::from_utf8_lossy(input));
+        for address in [0, 0xffff_ffff_8100_0050, u64::MAX] {
+            symbols.find(address);
+        }
+        Ok(())
+    });
 }

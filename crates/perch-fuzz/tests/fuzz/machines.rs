@@ -124,9 +124,7 @@ fn hwloc_xml() {
         "\u{1b}",
     ];
     let seeds = files("crates/perch-machine/tests/data", ".xml");
-    text("hwloc_xml", 2500, seeds, &words, &|input, path| {
-        judged(import(path), path, input)
-    });
+    text("hwloc_xml", 2500, seeds, &words, &|input, path| judged(import(path), path, input));
 }
 
 #[test]
@@ -158,9 +156,7 @@ fn lscpu_text() {
         "\u{1b}",
     ];
     let seeds = files("crates/perch-fuzz/seeds/lscpu", ".txt");
-    text("lscpu_text", 2500, seeds, &words, &|input, path| {
-        judged(import(path), path, input)
-    });
+    text("lscpu_text", 2500, seeds, &words, &|input, path| judged(import(path), path, input));
 }
 
 /// Trees of sysfs, a line `FILE=TEXT` for each file below `sys/devices/system`, or below `sys/devices`
@@ -223,10 +219,7 @@ fn sysfs() {
                 Some(file) => (folder.join("sys/devices"), Path::new(file)),
                 None => (below.clone(), Path::new(file)),
             };
-            if !file
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)))
-            {
+            if !file.components().all(|part| matches!(part, Component::Normal(_))) {
                 continue;
             }
             let path = above.join(file);

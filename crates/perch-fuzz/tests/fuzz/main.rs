@@ -29,18 +29,13 @@ fn budget() -> Budget {
 
 /// A path from the root of the repository.
 fn tree(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
 /// The folder for inputs: `fuzz` in cargo's.
 fn folder() -> PathBuf {
     let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    temporary
-        .parent()
-        .expect("it is in cargo's folder")
-        .join("fuzz")
+    temporary.parent().expect("it is in cargo's folder").join("fuzz")
 }
 
 /// A folder of a test's own, which is empty.
@@ -60,9 +55,7 @@ fn read(path: &Path) -> Vec<u8> {
 fn files(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     let folder = tree(folder);
     let listed = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let mut paths: Vec<PathBuf> = listed
-        .map(|entry| entry.expect("it is there").path())
-        .collect();
+    let mut paths: Vec<PathBuf> = listed.map(|entry| entry.expect("it is there").path()).collect();
     paths.retain(|path| path.to_string_lossy().ends_with(ending));
     paths.sort();
     assert!(!paths.is_empty(), "{}: no *{ending}", folder.display());
@@ -71,15 +64,7 @@ fn files(folder: &str, ending: &str) -> Vec<Vec<u8>> {
 
 /// Tries inputs of a text.
 fn text(name: &'static str, inputs: u32, seeds: Vec<Vec<u8>>, words: &[&str], check: Check) {
-    let target = Target {
-        name,
-        inputs,
-        seeds,
-        words,
-        binary: false,
-        seal: |_| {},
-        check,
-    };
+    let target = Target { name, inputs, seeds, words, binary: false, seal: |_| {}, check };
     perch_fuzz::fuzz(&target, &folder());
 }
 

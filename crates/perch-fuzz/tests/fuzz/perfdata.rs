@@ -10,10 +10,7 @@ struct Bytes {
 
 impl Bytes {
     fn new(big: bool) -> Bytes {
-        Bytes {
-            all: Vec::new(),
-            big,
-        }
+        Bytes { all: Vec::new(), big }
     }
 
     /// Adds a number of so many bytes.
@@ -81,13 +78,7 @@ fn format(name: &str, id: u64, comm: &str, fields: &[&str]) -> String {
 
 /// Returns perf's section of tracepoints.
 fn tracing_data(big: bool) -> Vec<u8> {
-    let switch = [
-        "prev_pid",
-        "prev_prio",
-        "prev_state",
-        "next_pid",
-        "next_prio",
-    ];
+    let switch = ["prev_pid", "prev_prio", "prev_state", "next_pid", "next_prio"];
     let formats = [
         format("sched_switch", SWITCH, "prev_comm next_comm", &switch),
         format("sched_waking", WAKING, "comm", &["pid"]),

@@ -65,13 +65,8 @@ fn seal(file: &mut [u8]) {
 
 /// Returns a recording of so many wake-ups.
 pub fn of(wake_ups: u64, machine: &Machine, policy: Policy) -> Vec<u8> {
-    let what = Synthetic {
-        seed: 1,
-        wake_ups,
-        every_ns: 100_000_000,
-        busy_pct: 60,
-        real_time_every: 7,
-    };
+    let what =
+        Synthetic { seed: 1, wake_ups, every_ns: 100_000_000, busy_pct: 60, real_time_every: 7 };
     let mut file = Vec::new();
     synthetic(&mut file, machine, policy, what).expect("memory takes it");
     file
@@ -79,11 +74,7 @@ pub fn of(wake_ups: u64, machine: &Machine, policy: Policy) -> Vec<u8> {
 
 /// Returns recordings of an unequal machine and of one with clusters, packed and unpacked.
 fn seeds() -> Vec<Vec<u8>> {
-    let modes = Modes {
-        cluster: Mode::Upstream,
-        capacity: Mode::Upstream,
-        ..Modes::default()
-    };
+    let modes = Modes { cluster: Mode::Upstream, capacity: Mode::Upstream, ..Modes::default() };
     let mut seeds = Vec::new();
     for (machine, era) in [
         (perch_machine::library::load("juno").unwrap(), Era::V7_2),
@@ -114,18 +105,9 @@ pub fn replayed(input: &[u8]) -> Result<(), String> {
         modes => modes.parse().map_err(|error| wrong(&error))?,
     };
     let model = Policy::new(era, modes);
-    let other = Modes {
-        cluster: Mode::Perch,
-        ..modes
-    };
-    replay(
-        &mut reader,
-        &topology,
-        model,
-        Some(Policy::new(era, other)),
-        1,
-    )
-    .map_err(|error| wrong(&error))?;
+    let other = Modes { cluster: Mode::Perch, ..modes };
+    replay(&mut reader, &topology, model, Some(Policy::new(era, other)), 1)
+        .map_err(|error| wrong(&error))?;
     let mut reader = Reader::new(input).map_err(|error| wrong(&error))?;
     let advice = advise(&mut reader, &topology, model, 1).map_err(|error| wrong(&error))?;
     for change in &advice.changes {

@@ -99,10 +99,7 @@ fn sysfs(path: &Path) -> Result<(), String> {
 
 fn sweep(path: &Path) -> Result<(), String> {
     let sweep = Sweep::from_toml(&text(path), "s.toml").map_err(|error| error.to_string())?;
-    let limits = Limits {
-        budget: budget(),
-        ..Limits::default()
-    };
+    let limits = Limits { budget: budget(), ..Limits::default() };
     said(sweep.within(limits).points().next().expect("a point"))
 }
 
@@ -144,10 +141,7 @@ fn recorded(path: &Path) -> Result<(), String> {
 }
 
 fn trace(path: &Path) -> Result<(), String> {
-    said(perch_import::import(
-        path,
-        &perch_import::Options::default(),
-    ))
+    said(perch_import::import(path, &perch_import::Options::default()))
 }
 
 fn wake_ups(path: &Path) -> Result<(), String> {
@@ -197,9 +191,7 @@ const KERNEL: &str = "# tracer: nop\n";
 
 fn constructs() -> Vec<Construct> {
     let mut table = Table::default();
-    table.bytes("perf.data: events", trace, 500, |n| {
-        perfdata::file(false, n as u64)
-    });
+    table.bytes("perf.data: events", trace, 500, |n| perfdata::file(false, n as u64));
     table.bytes("perch's recordings: wake-ups", wake_ups, 100, |n| {
         let juno = perch_machine::library::load("juno").expect("it is in the library");
         let policy = Policy::new(Era::V7_2, Modes::default());
@@ -216,11 +208,7 @@ fn constructs() -> Vec<Construct> {
     table.add("machine: groups of every kind", toml, 100, |n| {
         let kinds = ["core", "cluster", "llc", "package", "capacity"];
         let value = |kind| {
-            if kind == "capacity" {
-                "value = 1024\n"
-            } else {
-                ""
-            }
+            if kind == "capacity" { "value = 1024\n" } else { "" }
         };
         let table = |i, kind| format!("[[{kind}]]\ncpus = \"{i}\"\n{}", value(kind));
         "name = \"a\"\n".to_string() + &all(n, |i| kinds.map(|kind| table(i, kind)).concat())
@@ -241,9 +229,7 @@ fn constructs() -> Vec<Construct> {
     table.refuse("machine: dots", toml, 1000, |n| {
         format!("name = \"a\"\n{}b = 1\n", "a.".repeat(n))
     });
-    table.refuse("machine: brackets", toml, 1000, |n| {
-        format!("name = {}\n", "[".repeat(n))
-    });
+    table.refuse("machine: brackets", toml, 1000, |n| format!("name = {}\n", "[".repeat(n)));
 
     let xml = machine_import;
     table.add("hwloc: attributes", xml, 1000, |n| {
@@ -324,9 +310,7 @@ fn constructs() -> Vec<Construct> {
     table.refuse("lscpu: levels of JSON", xml, 60, |n| {
         format!("{{\"lscpu\": {}{}}}", "[".repeat(n), "]".repeat(n))
     });
-    table
-        .add("sysfs: CPUs", sysfs, 64, |n| n.to_string())
-        .beside = make_tree;
+    table.add("sysfs: CPUs", sysfs, 64, |n| n.to_string()).beside = make_tree;
 
     table.refuse("sweep: axes beyond the limit", sweep, 1000, |n| {
         SWEEP.to_string() + &all(n, |i| format!("workload.k{i} = [1]\n"))
@@ -335,10 +319,7 @@ fn constructs() -> Vec<Construct> {
         SWEEP.to_string() + &all(n, |i| format!("workload.k{i} = [1]\n"))
     });
     table.add("sweep: values of an axis", sweep, 500, |n| {
-        format!(
-            "{SWEEP}workload.pairs = [{}]\n",
-            all(n, |i| format!("{},", i + 1))
-        )
+        format!("{SWEEP}workload.pairs = [{}]\n", all(n, |i| format!("{},", i + 1)))
     });
     table.refuse("sweep: dots of a key", sweep, 1000, |n| {
         format!("{SWEEP}{}b = [1]\n", "hardware.".repeat(n))
@@ -361,34 +342,23 @@ fn constructs() -> Vec<Construct> {
     });
     table.add("rt-app: events", rt_app, 300, |n| {
         let events = "\"run\": 10, \"sleep\": 10,".repeat(n);
-        format!(
-            "{{\"tasks\": {{\"a\": {{{}}}}}}}",
-            events.trim_end_matches(',')
-        )
+        format!("{{\"tasks\": {{\"a\": {{{}}}}}}}", events.trim_end_matches(','))
     });
     table.add("rt-app: phases", rt_app, 200, |n| {
         let phases = all(n, |i| format!("\"p{i}\": {{\"run\": 10}},"));
-        format!(
-            "{{\"tasks\": {{\"a\": {{\"phases\": {{{}}}}}}}}}",
-            phases.trim_end_matches(',')
-        )
+        format!("{{\"tasks\": {{\"a\": {{\"phases\": {{{}}}}}}}}}", phases.trim_end_matches(','))
     });
     table.add("rt-app: locks", rt_app, 200, |n| {
         let locks = all(n, |i| format!("\"lock\": \"m{i}\", \"unlock\": \"m{i}\","));
         format!("{{\"tasks\": {{\"a\": {{{locks}\"run\": 1}}}}}}")
     });
     table.add("rt-app: forks", rt_app, 100, |n| {
-        let tasks = all(n, |i| {
-            format!("\"t{i}\": {{\"instance\": 0, \"run\": 10}},")
-        });
+        let tasks = all(n, |i| format!("\"t{i}\": {{\"instance\": 0, \"run\": 10}},"));
         let forks = all(n, |i| format!("\"fork\": \"t{i}\","));
         format!("{{\"tasks\": {{{tasks}\"a\": {{\"loop\": 1, {forks}\"run\": 1}}}}}}")
     });
     table.add("rt-app: comments", rt_app, 1000, |n| {
-        format!(
-            "{}{{\"tasks\": {{\"a\": {{\"run\": 10}}}}}}",
-            "/* a */ // b\n".repeat(n)
-        )
+        format!("{}{{\"tasks\": {{\"a\": {{\"run\": 10}}}}}}", "/* a */ // b\n".repeat(n))
     });
     table.add("rt-app: instances", rt_app, 1000, |n| {
         format!("{{\"tasks\": {{\"a\": {{\"instance\": {n}, \"run\": 10, \"sleep\": 10}}}}}}")
@@ -403,10 +373,7 @@ fn constructs() -> Vec<Construct> {
     });
     table.add("recorded: wake-ups", recorded, 500, |n| {
         let task = |i, steps: &str| {
-            format!(
-                "task {i} process=1 nice=0 start=0 name=a\n{}\n",
-                steps.repeat(n)
-            )
+            format!("task {i} process=1 nice=0 start=0 name=a\n{}\n", steps.repeat(n))
         };
         format!(
             "perch-workload 1\nspan 10000\n{}{}end tasks=2 steps={}\n",
@@ -416,9 +383,7 @@ fn constructs() -> Vec<Construct> {
         )
     });
     table.add("recorded: tasks", recorded, 300, |n| {
-        let tasks = all(n, |i| {
-            format!("task {i} process={i} nice=0 start=0 name=a\nc10\n")
-        });
+        let tasks = all(n, |i| format!("task {i} process={i} nice=0 start=0 name=a\nc10\n"));
         format!("perch-workload 1\nspan 10000\n{tasks}end tasks={n} steps={n}\n")
     });
 
@@ -427,27 +392,12 @@ fn constructs() -> Vec<Construct> {
         TRACE.to_string() + &all(n, line)
     });
     table.add("trace: lines of the kernel's", trace, 500, |n| {
-        let line = |i| {
-            switch(
-                &format!("[000] d..2. 9.99{i:04}"),
-                1 + i % 2,
-                "R",
-                " ==>",
-                2 - i % 2,
-            )
-        };
+        let line =
+            |i| switch(&format!("[000] d..2. 9.99{i:04}"), 1 + i % 2, "R", " ==>", 2 - i % 2);
         KERNEL.to_string() + &all(n, line)
     });
     table.add("trace: tasks", trace, 300, |n| {
-        let line = |i| {
-            switch(
-                &format!("[000] d..2. 9.99{i:04}"),
-                i + 1,
-                "S",
-                " ==>",
-                i + 2,
-            )
-        };
+        let line = |i| switch(&format!("[000] d..2. 9.99{i:04}"), i + 1, "S", " ==>", i + 2);
         KERNEL.to_string() + &all(n, line)
     });
     table.add("trace: CPUs", trace, 300, |n| {
@@ -460,9 +410,8 @@ fn constructs() -> Vec<Construct> {
     table.refuse("trace: brackets of numbers", trace, 2000, |n| {
         format!("{TRACE}{}\n", "a-1 [1] ".repeat(n))
     });
-    table.refuse("trace: flags of a line", trace, 2000, |n| {
-        format!("{TRACE}{}\n", "-0x".repeat(n))
-    });
+    table
+        .refuse("trace: flags of a line", trace, 2000, |n| format!("{TRACE}{}\n", "-0x".repeat(n)));
     table.refuse("trace: other lines", trace, 1000, |n| {
         TRACE.to_string() + &"any words\n".repeat(n)
     });
@@ -512,28 +461,19 @@ fn constructs() -> Vec<Construct> {
     });
     table.add("counts: lines", counts, 300, |n| {
         let code = |i| format!("code ffffffff8{i:07x} 1 2 10\n");
-        format!(
-            "slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\n{}end 3\n",
-            all(n, code)
-        )
+        format!("slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\n{}end 3\n", all(n, code))
     });
     table.add("counts: slots", counts, 100, |n| {
-        all(n, |i| {
-            format!("slot {i} rounds 2 accesses 50\ncpu 0 user 10 kernel 90\nend {i}\n")
-        })
+        all(n, |i| format!("slot {i} rounds 2 accesses 50\ncpu 0 user 10 kernel 90\nend {i}\n"))
     });
     table.refuse("modes", modes, 5000, |n| "cluster=off,".repeat(n));
     table.add("a list of CPUs", cpus, 2000, |n| {
-        all(n, |i| format!("{},", 2 * i))
-            .trim_end_matches(',')
-            .to_string()
+        all(n, |i| format!("{},", 2 * i)).trim_end_matches(',').to_string()
     });
     table.refuse("a workload's keys", spec, 500, |n| {
         "pipe:".to_string() + &all(n, |i| format!("k{i}=1,"))
     });
-    table.add("a workload's pairs", spec, 200, |n| {
-        format!("pipe:pairs={n}")
-    });
+    table.add("a workload's pairs", spec, 200, |n| format!("pipe:pairs={n}"));
     table.0
 }
 
@@ -620,10 +560,7 @@ fn twice_the_input_is_at_most_twice_the_work() {
     let ran = Command::new("valgrind")
         .args(["--tool=callgrind", "--zero-before=*scale::read_counted"])
         .arg("--dump-after=*scale::read_counted")
-        .arg(format!(
-            "--callgrind-out-file={}",
-            folder.join("counts").display()
-        ))
+        .arg(format!("--callgrind-out-file={}", folder.join("counts").display()))
         .arg(std::env::current_exe().expect("a running program has a file"))
         .args(["--exact", "--test-threads=1"])
         .arg("scale::twice_the_input_is_at_most_twice_the_work")
@@ -641,10 +578,7 @@ fn twice_the_input_is_at_most_twice_the_work() {
         let of = |run: usize| instructions(&folder.join(format!("counts.{}", 2 * nth + run)));
         let (once, twice) = (of(1), of(2));
         let (name, n) = (construct.name, construct.n);
-        if words
-            .iter()
-            .any(|word| word.is_empty() == construct.is_refused)
-        {
+        if words.iter().any(|word| word.is_empty() == construct.is_refused) {
             let words = [words[0], words[1]].map(|word| word.chars().take(300).collect::<String>());
             wrong += &format!("{name}, {n} and twice as many: read, or refused with {words:?}\n");
         }

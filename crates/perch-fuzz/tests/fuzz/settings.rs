@@ -41,14 +41,8 @@ fn settings() {
         "1_000",
     ];
     let seeds = files("crates/perch-fuzz/seeds/settings", ".toml");
-    text(
-        "settings",
-        3500,
-        seeds,
-        &words,
-        &|input, path| match Settings::from_file(path) {
-            Ok(_) => Ok(()),
-            Err(error) => refused_at(&error.to_string(), &path.display().to_string(), input),
-        },
-    );
+    text("settings", 3500, seeds, &words, &|input, path| match Settings::from_file(path) {
+        Ok(_) => Ok(()),
+        Err(error) => refused_at(&error.to_string(), &path.display().to_string(), input),
+    });
 }

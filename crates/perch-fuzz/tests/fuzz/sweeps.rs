@@ -9,10 +9,7 @@ use perch_sweep::{Limits, Simulation, Store, Sweep};
 use crate::{budget, scratch, strings, text};
 
 fn limits() -> Limits {
-    Limits {
-        budget: budget(),
-        ..Limits::default()
-    }
+    Limits { budget: budget(), ..Limits::default() }
 }
 
 const SWEEP: &str = r#"
@@ -142,31 +139,15 @@ fn stored() {
     let store = Store::open(&folder).expect("a store");
     let small = SWEEP.replace("points = 4, scale = \"log\"", "step = 100");
     let sweep = Sweep::from_toml(&small, "s.toml").expect("a sweep");
-    let prepared = sweep
-        .points()
-        .next()
-        .expect("a point")
-        .expect("it is one")
-        .prepared;
+    let prepared = sweep.points().next().expect("a point").expect("it is one").prepared;
     let found = prepared.run().expect("it runs");
     let stored = perch_sweep::Stored::new(prepared.key.clone(), prepared.asked, found);
     store.put(&stored).expect("it is kept");
     let key = prepared.key.as_str();
     let path = folder.join(format!("results/{}/{key}.json", &key[..2]));
     let seed = fs::read(&path).expect("it is there");
-    let words = [
-        "\"key\"",
-        "\"digest\"",
-        "\"values\"",
-        "null",
-        "0",
-        "1e9",
-        ",",
-        "{",
-        "}",
-        "[",
-        "]",
-    ];
+    let words =
+        ["\"key\"", "\"digest\"", "\"values\"", "null", "0", "1e9", ",", "{", "}", "[", "]"];
     let original = stored.clone();
     text("stored", 1500, vec![seed], &words, &|input, _| {
         fs::write(&path, input).expect("a file");

@@ -67,9 +67,7 @@ fn workload() {
         "runsleep:tasks=2/cpu,run_us=9,sleep_us=9,nice=-3,uclamp_min=9,uclamp_max=800",
         "runsleep:tasks=3,class=fifo:9",
     ]);
-    seeds.extend(strings(&[
-        "udp_rr", "pipe", "vm", "ffmpeg", "recorded", "rtapp",
-    ]));
+    seeds.extend(strings(&["udp_rr", "pipe", "vm", "ffmpeg", "recorded", "rtapp"]));
     let words = [
         "where=",
         "node0",
@@ -102,9 +100,7 @@ fn workload() {
     text("workload", 5000, seeds, &words, &|input, _| {
         let spec = String::from_utf8_lossy(input);
         // A workload of a file is tried below; here it would be a file of anybody's.
-        let spec = spec
-            .replace("recorded:", "recorded;")
-            .replace("rtapp:", "rtapp;");
+        let spec = spec.replace("recorded:", "recorded;").replace("rtapp:", "rtapp;");
         juno.run(&spec, |said| refused(said, &spec, input))
     });
 }
@@ -181,9 +177,7 @@ fn rt_app() {
 #[test]
 fn recorded() {
     let mut seeds = files("crates/perch-fuzz/seeds/recorded", ".workload");
-    seeds.push(crate::read(&tree(
-        "crates/perch-import/tests/import/fixture.workload",
-    )));
+    seeds.push(crate::read(&tree("crates/perch-import/tests/import/fixture.workload")));
     let words = [
         "task 3 ",
         "span ",
@@ -219,9 +213,7 @@ fn recorded() {
         seal: counted,
         check: &|input, path| {
             let path = path.display().to_string();
-            juno.run(&format!("recorded:{path}"), |said| {
-                refused_at(said, &path, input)
-            })
+            juno.run(&format!("recorded:{path}"), |said| refused_at(said, &path, input))
         },
     };
     fuzz(&target, &folder());
@@ -234,10 +226,7 @@ fn counted(input: &mut Vec<u8>) {
     };
     let (mut tasks, mut steps) = (0, 0);
     for line in input[..=end].split(|byte| *byte == b'\n').skip(1) {
-        let words = || {
-            line.split(|byte| *byte == b' ')
-                .filter(|word| !word.is_empty())
-        };
+        let words = || line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         match words().next() {
             Some(b"task") => tasks += 1,
             None | Some(b"span" | b"#") => {}

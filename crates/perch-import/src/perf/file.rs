@@ -77,8 +77,7 @@ fn bytes<R: BufRead + Seek>(
 impl Header {
     pub fn read<R: BufRead + Seek>(file: &mut R) -> Result<Header, ImportError> {
         let mut head = [0; HEADER_SIZE];
-        file.read_exact(&mut head[..16])
-            .map_err(|_| damaged("there is no header"))?;
+        file.read_exact(&mut head[..16]).map_err(|_| damaged("there is no header"))?;
         match &head[..8] {
             b"PERFILE2" => Header::read_as::<LittleEndian, R>(file, head, Endianness::LittleEndian),
             _ => Header::read_as::<BigEndian, R>(file, head, Endianness::BigEndian),
@@ -92,10 +91,7 @@ impl Header {
     ) -> Result<Header, ImportError> {
         let mut header = Header {
             endian,
-            data: Section {
-                offset: 16,
-                size: u64::MAX - 16,
-            },
+            data: Section { offset: 16, size: u64::MAX - 16 },
             piped: T::read_u64(&head[8..]) == 16,
             release: None,
             cpus: None,
@@ -106,8 +102,7 @@ impl Header {
         if header.piped {
             return Ok(header);
         }
-        file.read_exact(&mut head[16..])
-            .map_err(|_| damaged("the header is cut off"))?;
+        file.read_exact(&mut head[16..]).map_err(|_| damaged("the header is cut off"))?;
         let section = |at: usize| Section {
             offset: T::read_u64(&head[at..]),
             size: T::read_u64(&head[at + 8..]),
@@ -140,10 +135,7 @@ impl Header {
         let table = bytes(file, table, "its table of events")?;
         for entry in table.chunks(attr_size as usize) {
             let (attr, ids) = entry.split_at(entry.len() - 16);
-            let ids = Section {
-                offset: T::read_u64(ids),
-                size: T::read_u64(&ids[8..]),
-            };
+            let ids = Section { offset: T::read_u64(ids), size: T::read_u64(&ids[8..]) };
             let ids = bytes(file, ids, "the numbers of an event")?;
             self.event::<T>(attr, &ids)?;
         }
@@ -201,19 +193,13 @@ impl Header {
             if words[feature / 64] >> (feature % 64) & 1 == 0 {
                 continue;
             }
-            let entry = Section {
-                offset: place,
-                size: 16,
-            };
+            let entry = Section { offset: place, size: 16 };
             place += 16;
             if ![TRACING_DATA, OSRELEASE, NRCPUS].contains(&feature) {
                 continue;
             }
             let entry = bytes(file, entry, "the table of what follows the records")?;
-            let section = Section {
-                offset: T::read_u64(&entry),
-                size: T::read_u64(&entry[8..]),
-            };
+            let section = Section { offset: T::read_u64(&entry), size: T::read_u64(&entry[8..]) };
             let bytes = bytes(file, section, "what follows the records")?;
             match feature {
                 TRACING_DATA => self.tracing_data = bytes,
@@ -269,11 +255,7 @@ impl Header {
         body: &[u8],
     ) -> Result<RecordParseInfo, RecordError> {
         let first = &self.attrs.first().ok_or(RecordError::NoEvent(0))?.info;
-        let all = |format| {
-            self.attrs
-                .iter()
-                .all(|attr| attr.info.sample_format.contains(format))
-        };
+        let all = |format| self.attrs.iter().all(|attr| attr.info.sample_format.contains(format));
         let id = if all(SampleFormat::IDENTIFIER) {
             get_record_identifier::<T>(
                 kind,

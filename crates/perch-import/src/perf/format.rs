@@ -56,17 +56,9 @@ impl Format {
             return None;
         }
         let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-        let value = if big {
-            bytes.iter().fold(0, fold)
-        } else {
-            bytes.iter().rev().fold(0, fold)
-        };
+        let value = if big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) };
         let unused = 64 - 8 * bytes.len() as u32;
-        Some(if field.signed {
-            (value << unused) as i64 >> unused
-        } else {
-            value as i64
-        })
+        Some(if field.signed { (value << unused) as i64 >> unused } else { value as i64 })
     }
 
     /// Returns the bytes of a text; zeros may follow the text.
@@ -109,12 +101,7 @@ fn field_of(text: &str) -> Option<(String, Field)> {
         Some(_) => declaration.rsplit(' ').next()?,
         None => name.rsplit([' ', '*']).next()?,
     };
-    let field = Field {
-        offset: offset?,
-        size: size?,
-        signed,
-        text_at,
-    };
+    let field = Field { offset: offset?, size: size?, signed, text_at };
     Some((name.to_string(), field))
 }
 
@@ -123,11 +110,7 @@ fn field_of(text: &str) -> Option<(String, Field)> {
 /// # Errors
 /// Returns an error where the section ends too early or has another format.
 pub fn formats(section: &[u8]) -> Result<BTreeMap<u16, Format>, ImportError> {
-    let mut cursor = Cursor {
-        bytes: section,
-        at: 0,
-        big: false,
-    };
+    let mut cursor = Cursor { bytes: section, at: 0, big: false };
     cursor.walk().ok_or_else(|| {
         ImportError::Input(format!(
             "the descriptions of the recorded kernel's events are damaged at their byte {} of {}: record again",
@@ -185,11 +168,7 @@ impl<'a> Cursor<'a> {
         let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
         let big = self.big;
         let bytes = self.take(size)?;
-        Some(if big {
-            bytes.iter().fold(0, fold)
-        } else {
-            bytes.iter().rev().fold(0, fold)
-        })
+        Some(if big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
     }
 
     fn block(&mut self) -> Option<&'a [u8]> {
@@ -225,11 +204,7 @@ mod tests {
         assert_eq!(format.number(&raw, false, "common_pid"), Some(-2));
         assert_eq!(format.number(&raw, false, "common_type"), Some(318));
         assert_eq!(format.text(&raw, false, "parent_comm"), Some(&b"sh\0"[..]));
-        assert!(
-            format
-                .text(&raw, false, "child_comm")
-                .is_some_and(|t| t.starts_with(b"child\0"))
-        );
+        assert!(format.text(&raw, false, "child_comm").is_some_and(|t| t.starts_with(b"child\0")));
         assert_eq!(format.number(&raw[..6], false, "common_pid"), None);
         assert_eq!(format.number(&raw, false, "no_such"), None);
     }

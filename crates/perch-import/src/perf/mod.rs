@@ -83,9 +83,7 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
 
 /// Returns true where a release is known to be one before 4.14.
 fn is_too_old(release: &str) -> bool {
-    let mut numbers = release
-        .split(['.', '-'])
-        .map(|part| part.parse::<u32>().ok());
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
         (Some(major), Some(minor)) => (major, minor) < (4, 14),
         _ => false,
@@ -144,15 +142,11 @@ impl Reader {
                 break;
             }
             let read = usize::from(self.header.piped);
-            file.read_exact(&mut head[read..])
-                .map_err(|_| damaged(RecordError::CutOff))?;
+            file.read_exact(&mut head[read..]).map_err(|_| damaged(RecordError::CutOff))?;
             let (kind, misc, size) = head_of::<T>(&head);
-            let size = size
-                .checked_sub(8)
-                .ok_or_else(|| damaged(RecordError::Short))?;
+            let size = size.checked_sub(8).ok_or_else(|| damaged(RecordError::Short))?;
             body.resize(size, 0);
-            file.read_exact(&mut body)
-                .map_err(|_| damaged(RecordError::CutOff))?;
+            file.read_exact(&mut body).map_err(|_| damaged(RecordError::CutOff))?;
             at += 8 + size as u64;
             match kind {
                 // The decoder keeps records back, beyond the end of their round.
@@ -191,9 +185,7 @@ impl Reader {
                     self.header.feature::<T>(feature, bytes);
                 }
                 kind if kind >= own::FIRST => {}
-                kind => self
-                    .kernels::<T>(RecordType(kind), misc, &body)
-                    .map_err(damaged)?,
+                kind => self.kernels::<T>(RecordType(kind), misc, &body).map_err(damaged)?,
             }
             if self.sorter.len() > MOST_WAITING {
                 return Err(ImportError::Input(format!(
@@ -203,8 +195,7 @@ impl Reader {
         }
         let damaged = |source: RecordError| ImportError::Record { at, source };
         if let Some(mut zstd) = self.zstd.take() {
-            zstd.finish(&mut |bytes| self.plain::<T>(bytes))
-                .map_err(damaged)?;
+            zstd.finish(&mut |bytes| self.plain::<T>(bytes)).map_err(damaged)?;
             if !self.plain.is_empty() {
                 return Err(damaged(RecordError::CutOff));
             }
@@ -332,17 +323,12 @@ impl Reader {
         let Some(format) = self.formats.get(&id) else {
             return Ok(None);
         };
-        let lacks = |field: &'static str| RecordError::NoField {
-            event: format.name.clone(),
-            field,
-        };
+        let lacks =
+            |field: &'static str| RecordError::NoField { event: format.name.clone(), field };
         let number = |name: &'static str| format.number(raw, big, name).ok_or_else(|| lacks(name));
         let pid = |name: &'static str| number(name).map(|n| n as i32);
         let name = |name: &'static str| {
-            format
-                .text(raw, big, name)
-                .map(Name::new)
-                .ok_or_else(|| lacks(name))
+            format.text(raw, big, name).map(Name::new).ok_or_else(|| lacks(name))
         };
         let kind = match format.name.as_str() {
             "sched_switch" => Kind::Switch {
@@ -354,22 +340,12 @@ impl Reader {
                 next_prio: pid("next_prio")?,
                 next_name: name("next_comm")?,
             },
-            "sched_waking" => Kind::Waking {
-                pid: pid("pid")?,
-                name: name("comm")?,
-            },
-            "sched_wakeup" => Kind::Wakeup {
-                pid: pid("pid")?,
-                name: name("comm")?,
-            },
-            "sched_wakeup_new" => Kind::WakeupNew {
-                pid: pid("pid")?,
-                name: name("comm")?,
-            },
-            "sched_process_fork" => Kind::Fork {
-                child: pid("child_pid")?,
-                name: name("child_comm")?,
-            },
+            "sched_waking" => Kind::Waking { pid: pid("pid")?, name: name("comm")? },
+            "sched_wakeup" => Kind::Wakeup { pid: pid("pid")?, name: name("comm")? },
+            "sched_wakeup_new" => Kind::WakeupNew { pid: pid("pid")?, name: name("comm")? },
+            "sched_process_fork" => {
+                Kind::Fork { child: pid("child_pid")?, name: name("child_comm")? }
+            }
             "sched_process_exec" => Kind::Exec,
             "sched_migrate_task" => Kind::Migrate,
             _ => return Ok(None),

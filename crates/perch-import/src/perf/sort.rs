@@ -20,13 +20,7 @@ pub struct Sorter<T> {
 
 impl<T> Default for Sorter<T> {
     fn default() -> Sorter<T> {
-        Sorter {
-            waiting: BTreeMap::new(),
-            arrived: 0,
-            newest: 0,
-            before: 0,
-            given: 0,
-        }
+        Sorter { waiting: BTreeMap::new(), arrived: 0, newest: 0, before: 0, given: 0 }
     }
 }
 

@@ -89,21 +89,11 @@ impl Weaver {
                 None => Some(0),
             };
             let steps = steps(t, &numbers, start.unwrap_or(t.born_ns), &mut summary);
-            let wakes = steps
-                .iter()
-                .filter(|step| matches!(step, Step::Wake(_)))
-                .count() as u64;
+            let wakes = steps.iter().filter(|step| matches!(step, Step::Wake(_))).count() as u64;
             summary.kept.add(&name, t.time_ns, wakes);
             summary.cpu_ns += t.time_ns;
             summary.gaps += t.gaps;
-            script.tasks.push(ScriptTask {
-                name,
-                process,
-                class,
-                nice,
-                start,
-                steps,
-            });
+            script.tasks.push(ScriptTask { name, process, class, nice, start, steps });
         }
         summary.work_ns = script.work_ns();
         summary.wakes = script.wakes();
@@ -122,12 +112,8 @@ impl Weaver {
         for task in 0..self.tasks.len() as u32 {
             self.accounts(task, self.ended_ns);
             let t = &mut self.tasks[task as usize];
-            let woken: Vec<Woken> = t
-                .race
-                .take()
-                .into_iter()
-                .chain(std::mem::take(&mut t.early))
-                .collect();
+            let woken: Vec<Woken> =
+                t.race.take().into_iter().chain(std::mem::take(&mut t.early)).collect();
             for woken in woken {
                 self.was_early(task, woken);
             }
@@ -249,11 +235,7 @@ fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summa
                 let at = alarms.next().copied().unwrap_or(last);
                 let gap = at.saturating_sub(last);
                 last = at;
-                if periodic {
-                    Step::Next(gap)
-                } else {
-                    Step::Sleep(ns)
-                }
+                if periodic { Step::Next(gap) } else { Step::Sleep(ns) }
             }
             Did::Exec => Step::Exec,
         };
@@ -270,9 +252,7 @@ fn is_periodic(alarms: &[u64], sleeps: &[u64]) -> bool {
     }
     let gaps: Vec<u64> = alarms.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let (median, scatter) = scatter(&gaps);
-    let alike = gaps
-        .iter()
-        .filter(|gap| gap.abs_diff(median) * 100 <= median * ALIKE_PERCENT);
+    let alike = gaps.iter().filter(|gap| gap.abs_diff(median) * 100 <= median * ALIKE_PERCENT);
     median > 0
         && alike.count() * 100 >= gaps.len() * ALIKE_MOST
         && scatter <= self::scatter(&sleeps[1..]).1
@@ -284,9 +264,7 @@ fn scatter(values: &[u64]) -> (u64, u64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
-    let far = values
-        .iter()
-        .map(|value| value.abs_diff(median).min(median));
+    let far = values.iter().map(|value| value.abs_diff(median).min(median));
     (median, far.sum())
 }
 

@@ -112,15 +112,7 @@ impl Weaver {
         let now = self.ended_ns;
         let cpu = event.cpu;
         match event.kind {
-            Kind::Switch {
-                prev,
-                prev_name,
-                prev_prio,
-                state,
-                next,
-                next_prio,
-                next_name,
-            } => {
+            Kind::Switch { prev, prev_name, prev_prio, state, next, next_prio, next_name } => {
                 let before = self.runs_on.insert(cpu, next);
                 self.switches[0] += 1;
                 self.switches[1] += u64::from(before.is_some_and(|before| before != prev));
@@ -157,10 +149,7 @@ impl Weaver {
             Kind::Wakeup { .. } => {}
             Kind::Fork { child, name } => self.forks(event, child, name, now)?,
             Kind::WakeupNew { pid, name } => {
-                let known = self
-                    .by_pid
-                    .get(&pid)
-                    .map(|&task| self.tasks[task as usize].life);
+                let known = self.by_pid.get(&pid).map(|&task| self.tasks[task as usize].life);
                 match known {
                     Some(Life::New) => {}
                     // The recording has no fork of this task, only this event.

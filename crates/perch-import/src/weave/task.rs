@@ -170,10 +170,7 @@ impl Task {
 
     /// Returns the priority with which the task ran longest, and whether it ever had another one.
     pub fn usual_prio(&self) -> (i32, bool) {
-        let longest = self
-            .prios
-            .iter()
-            .max_by_key(|&(prio, ns)| (ns, Reverse(prio)));
+        let longest = self.prios.iter().max_by_key(|&(prio, ns)| (ns, Reverse(prio)));
         (longest.map_or(120, |(&prio, _)| prio), self.prios.len() > 1)
     }
 }

@@ -11,9 +11,7 @@ use crate::random::recording;
 
 fn refused(name: &str, bytes: &[u8], words: &str) {
     let path = put(name, bytes);
-    let error = import(&path, &Options::default())
-        .expect_err(words)
-        .to_string();
+    let error = import(&path, &Options::default()).expect_err(words).to_string();
     assert!(error.contains(words), "{words}: {error}");
 }
 
@@ -23,11 +21,7 @@ fn good() -> Vec<u8> {
 
 /// A file as perf writes it, compressed, or into a pipe; the last may end after any record.
 fn good_of(kind: usize) -> Vec<u8> {
-    let file = [
-        file::<LittleEndian>,
-        compressed::<LittleEndian>,
-        piped::<LittleEndian>,
-    ][kind];
+    let file = [file::<LittleEndian>, compressed::<LittleEndian>, piped::<LittleEndian>][kind];
     file(&recording(5, 4, 20, 300).events, 0)
 }
 
@@ -40,21 +34,13 @@ fn what_cannot_be_read_says_why() {
         file
     };
     refused("empty.data", b"", "expected a file of perf sched record");
-    refused(
-        "text.data",
-        b"perch-workload 1\n",
-        "expected a file of perf sched record",
-    );
+    refused("text.data", b"perch-workload 1\n", "expected a file of perf sched record");
     let empty = [&good[..8], &[16, 0, 0, 0, 0, 0, 0, 0]].concat();
     refused("pipe.data", &empty, "no events of the kernel's tracepoints");
     refused("unfinished.data", &with(48, &[0; 8]), "perf did not finish");
     refused("short.data", &good[..60], "cut off");
     refused("events.data", &with(16, &[79]), "table of events");
-    refused(
-        "nothing.data",
-        &with(72, &[0]),
-        "no events of the kernel's tracepoints",
-    );
+    refused("nothing.data", &with(72, &[0]), "no events of the kernel's tracepoints");
     // The changed byte gives the first event's samples call chains.
     refused("chains.data", &with(120 + 24, &[0x20]), "without -g");
     // The changed byte has the first event begin with a command's exec: perf record without -a.

@@ -17,57 +17,27 @@ fn a_recording_becomes_the_workload_that_it_is() {
     let mut file = Vec::new();
     script.write(&mut file).expect("memory takes it");
     assert_eq!(String::from_utf8(file).expect("text"), WORKLOAD);
-    assert_eq!(
-        (
-            summary.lost,
-            summary.early,
-            summary.interrupts,
-            summary.softirqs
-        ),
-        (17, 1, 1, 1)
-    );
-    assert_eq!(
-        (
-            summary.real_time,
-            summary.unseen,
-            summary.gaps,
-            summary.guessed
-        ),
-        (1, 0, 0, 0)
-    );
-    let names: Vec<&str> = summary
-        .left_out
-        .longest()
-        .iter()
-        .map(|names| names.name.as_str())
-        .collect();
+    assert_eq!((summary.lost, summary.early, summary.interrupts, summary.softirqs), (17, 1, 1, 1));
+    assert_eq!((summary.real_time, summary.unseen, summary.gaps, summary.guessed), (1, 0, 0, 0));
+    let names: Vec<&str> =
+        summary.left_out.longest().iter().map(|names| names.name.as_str()).collect();
     assert_eq!(names, ["trace-cmd", "migration/1"]);
 }
 
 #[test]
 fn lines_that_make_no_sense_are_named() {
     for (line, number) in [
-        (
-            "  <idle>-0       0-0x1    5.000000000: sched_waking:  comm=x prio=120",
-            1,
-        ),
-        (
-            "\n  <idle>-0       0-0x1    5.0000: sched_waking:  comm=x pid=1 prio=120",
-            2,
-        ),
+        ("  <idle>-0       0-0x1    5.000000000: sched_waking:  comm=x prio=120", 1),
+        ("\n  <idle>-0       0-0x1    5.0000: sched_waking:  comm=x pid=1 prio=120", 2),
         ("CPU:0 [many EVENTS DROPPED]", 1),
     ] {
-        let error = import_text(&mut line.as_bytes(), &Options::default())
-            .expect_err(line)
-            .to_string();
+        let error =
+            import_text(&mut line.as_bytes(), &Options::default()).expect_err(line).to_string();
         assert!(error.contains(&format!("line {number} of")), "{error}");
     }
     let nothing =
         import_text(&mut "cpus=4\n".as_bytes(), &Options::default()).expect_err("nothing in it");
-    assert!(
-        nothing.to_string().contains("no events of the scheduler"),
-        "{nothing}"
-    );
+    assert!(nothing.to_string().contains("no events of the scheduler"), "{nothing}");
 }
 
 #[test]
@@ -80,10 +50,7 @@ fn recording_of_some_tasks_is_refused() {
     let text: String = lines.collect();
     let why = import_text(&mut text.as_bytes(), &Options::default()).expect_err("some tasks");
     let why = why.to_string();
-    assert!(
-        why.contains("8 of its 9 switches") && why.contains("-P"),
-        "{why}"
-    );
+    assert!(why.contains("8 of its 9 switches") && why.contains("-P"), "{why}");
 }
 
 /// The same recording as the kernel's own `trace` shows it, and as trace-cmd does by default.
@@ -113,18 +80,10 @@ fn as_others_print_it(short: bool) -> String {
         // The kernel's clock shows microseconds.
         let time = if short { time } else { &time[..time.len() - 3] };
         let mut rest = rest.to_string();
-        for (bits, letter) in [
-            ("0", "R"),
-            ("1", "S"),
-            ("2", "D"),
-            ("16", "X"),
-            ("32", "Z"),
-            ("256", "R+"),
-        ] {
-            let (from, to) = (
-                format!("prev_state={bits} "),
-                format!("prev_state={letter} ==> "),
-            );
+        for (bits, letter) in
+            [("0", "R"), ("1", "S"), ("2", "D"), ("16", "X"), ("32", "Z"), ("256", "R+")]
+        {
+            let (from, to) = (format!("prev_state={bits} "), format!("prev_state={letter} ==> "));
             rest = rest.replace(&from, &to);
         }
         if short && !rest.contains("fork") && !rest.contains("exec") {
@@ -160,10 +119,7 @@ fn trace_is_read_as_others_print_it() {
     let (expected, _) = import_text(&mut REPORT.as_bytes(), &Options::default()).expect("a report");
     for short in [false, true] {
         let text = as_others_print_it(short);
-        let path = put(
-            if short { "report.txt" } else { "trace.txt" },
-            text.as_bytes(),
-        );
+        let path = put(if short { "report.txt" } else { "trace.txt" }, text.as_bytes());
         let (script, summary) =
             import(&path, &Options::default()).unwrap_or_else(|why| panic!("{why}\n{text}"));
         assert_eq!(script.tasks, expected.tasks, "{text}");

@@ -70,14 +70,7 @@ impl<T: ByteOrder> Writer<T> {
     fn raw(event: &Event) -> Vec<u8> {
         let mut raw = Writer::<T>::new();
         let (id, fields): (u16, Vec<i32>) = match event.kind {
-            Kind::Switch {
-                prev,
-                prev_prio,
-                state,
-                next,
-                next_prio,
-                ..
-            } => {
+            Kind::Switch { prev, prev_prio, state, next, next_prio, .. } => {
                 let state = match state {
                     State::Runnable => 0x100,
                     State::Asleep => 1,
@@ -125,18 +118,12 @@ impl<T: ByteOrder> Writer<T> {
         let field = |name: &str, offset, size| {
             format!("\tfield:int {name};\toffset:{offset};\tsize:{size};\tsigned:1;\n")
         };
-        let common = [
-            field("common_type", 0, 2),
-            field("common_flags", 2, 1),
-            field("common_pid", 4, 4),
-        ]
-        .concat();
+        let common =
+            [field("common_type", 0, 2), field("common_flags", 2, 1), field("common_pid", 4, 4)]
+                .concat();
         let format = |name: &str, id: u16, text: &str, fields: &[&str]| {
-            let fields: String = fields
-                .iter()
-                .zip(0..)
-                .map(|(name, nth)| field(name, 24 + 4 * nth, 4))
-                .collect();
+            let fields: String =
+                fields.iter().zip(0..).map(|(name, nth)| field(name, 24 + 4 * nth, 4)).collect();
             let prev = match name {
                 "sched_switch" => "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n",
                 _ => "",
@@ -150,13 +137,7 @@ impl<T: ByteOrder> Writer<T> {
                 "sched_switch",
                 SWITCH,
                 "next_comm",
-                &[
-                    "prev_pid",
-                    "prev_prio",
-                    "prev_state",
-                    "next_pid",
-                    "next_prio",
-                ],
+                &["prev_pid", "prev_prio", "prev_state", "next_pid", "next_prio"],
             ),
             format("sched_waking", WAKING, "comm", &["pid"]),
             format("sched_wakeup_new", NEW, "comm", &["pid"]),
@@ -187,19 +168,14 @@ fn records<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
     let mut data = Writer::<T>::new();
     for round in events.chunks(97) {
         for cpu in 0..16 {
-            round
-                .iter()
-                .filter(|event| event.cpu == cpu)
-                .for_each(|event| data.sample(event));
+            round.iter().filter(|event| event.cpu == cpu).for_each(|event| data.sample(event));
         }
         data.head(68, 8);
     }
     if lost > 0 {
         // sample_id_all adds these to every record: process and thread, time, CPU, number.
         data.head(2, 8 + 16 + 32);
-        [77, lost, 0, 9, 0, 77]
-            .iter()
-            .for_each(|&value| data.u64(value));
+        [77, lost, 0, 9, 0, 77].iter().for_each(|&value| data.u64(value));
     }
     data.0
 }
@@ -269,20 +245,9 @@ fn file_of<T: ByteOrder>(data: &[u8]) -> Vec<u8> {
     }
     let table = DATA as u64 - 2 * (64 + 16);
     let after = (DATA + data.len()) as u64;
-    for value in [
-        104,
-        64 + 16,
-        table,
-        2 * (64 + 16),
-        DATA as u64,
-        data.len() as u64,
-        0,
-        0,
-        1 << 1,
-        0,
-        0,
-        0,
-    ] {
+    for value in
+        [104, 64 + 16, table, 2 * (64 + 16), DATA as u64, data.len() as u64, 0, 0, 1 << 1, 0, 0, 0]
+    {
         out.u64(value);
     }
     assert_eq!(out.0.len(), 104);

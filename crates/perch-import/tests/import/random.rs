@@ -19,10 +19,8 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n
     }
 }
@@ -85,10 +83,7 @@ impl World {
         }
         let mut running: Vec<Option<(i32, u64)>> = vec![None; cpus];
         for cpu in &mut running {
-            let ready = lives
-                .iter()
-                .find(|(_, life)| **life == Life::Ready)
-                .map(|(pid, _)| *pid);
+            let ready = lives.iter().find(|(_, life)| **life == Life::Ready).map(|(pid, _)| *pid);
             if let Some(pid) = ready.filter(|_| chance.below(2) == 0) {
                 lives.insert(pid, Life::Running);
                 *cpu = Some((pid, 0));
@@ -111,10 +106,7 @@ impl World {
     /// Returns the tasks for whose state the given test holds.
     fn those(&self, is: impl Fn(i32, Life) -> bool) -> Vec<i32> {
         let lives = self.lives.iter().map(|(pid, life)| (*pid, *life));
-        lives
-            .filter(|(pid, life)| is(*pid, *life))
-            .map(|(pid, _)| pid)
-            .collect()
+        lives.filter(|(pid, life)| is(*pid, *life)).map(|(pid, _)| pid).collect()
     }
 
     fn add(&mut self, cpu: usize, pid: i32, context: Context, kind: Kind) {
@@ -150,11 +142,7 @@ impl World {
     /// Wakes one of `others`: mostly a task that sleeps, now and then one that does not.
     fn wake(&mut self, cpu: usize, pid: i32, others: &[i32]) {
         let asleep = self.those(|other, life| other != pid && life == Life::Asleep);
-        let pool = if asleep.is_empty() || self.chance.below(8) == 0 {
-            others
-        } else {
-            &asleep
-        };
+        let pool = if asleep.is_empty() || self.chance.below(8) == 0 { others } else { &asleep };
         let wakee = pool[self.chance.below(pool.len())];
         let context = match self.chance.below(6) {
             0 => Context::Interrupt,
@@ -178,12 +166,7 @@ impl World {
         let (child, name) = (self.next_pid, Name::new(b"t"));
         self.add(cpu, pid, Context::Task, Kind::Fork { child, name });
         let name = Name::new(b"t");
-        self.add(
-            cpu,
-            pid,
-            Context::Task,
-            Kind::WakeupNew { pid: child, name },
-        );
+        self.add(cpu, pid, Context::Task, Kind::WakeupNew { pid: child, name });
         self.lives.insert(child, Life::Ready);
         self.next_pid += 1;
     }
@@ -231,10 +214,7 @@ impl World {
 }
 
 fn woven(recording: &Recording) -> Script {
-    let origin = Origin {
-        tool: "nobody",
-        ..Origin::default()
-    };
+    let origin = Origin { tool: "nobody", ..Origin::default() };
     let mut weaver = Weaver::new(&Options::default());
     for event in &recording.events {
         weaver.event(event).expect("few enough");
@@ -252,10 +232,7 @@ fn runs(script: &Script, cpus: usize, name: &str) {
     let mut file = Vec::new();
     script.write(&mut file).expect("memory takes it");
     std::fs::write(&path, &file).expect("a file");
-    assert_eq!(
-        Script::read(&mut &file[..]).expect("what perch wrote"),
-        *script
-    );
+    assert_eq!(Script::read(&mut &file[..]).expect("what perch wrote"), *script);
     let machine = Arc::new(Machine::regular("m", 1, 1, 1, 0, cpus, 1).expect("a machine"));
     let spec = format!("recorded:{},spread=0", path.display());
     let workload = Workload::parse(&spec, &machine).unwrap_or_else(|error| panic!("{error}"));
@@ -273,15 +250,8 @@ fn runs(script: &Script, cpus: usize, name: &str) {
         seed: 1,
     };
     let outcome = scenario.run().unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(
-        outcome.metrics.counted,
-        script.wakes(),
-        "every wake-up happens"
-    );
-    assert!(
-        outcome.metrics.busy_ns >= script.work_ns(),
-        "all the work is done"
-    );
+    assert_eq!(outcome.metrics.counted, script.wakes(), "every wake-up happens");
+    assert!(outcome.metrics.busy_ns >= script.work_ns(), "all the work is done");
 }
 
 proptest! {
@@ -355,30 +325,13 @@ fn who_is_left_out_becomes_the_world_outside() {
     let events = [
         at(100, 0, switch(0, State::Runnable, 1, b"kept")),
         at(1_100, 1, switch(1, State::Asleep, 2, b"gone")),
-        at(
-            1_500,
-            2,
-            Kind::Waking {
-                pid: 1,
-                name: Name::new(b"kept"),
-            },
-        ),
+        at(1_500, 2, Kind::Waking { pid: 1, name: Name::new(b"kept") }),
         at(2_100, 2, switch(2, State::Asleep, 1, b"kept")),
-        at(
-            5_100,
-            1,
-            Kind::Waking {
-                pid: 2,
-                name: Name::new(b"gone"),
-            },
-        ),
+        at(5_100, 1, Kind::Waking { pid: 2, name: Name::new(b"gone") }),
         at(6_100, 1, switch(1, State::Dead, 0, b"swapper/0")),
     ];
-    let options = Options {
-        without: vec!["go*".to_string()],
-        capacities: vec![512],
-        ..Options::default()
-    };
+    let options =
+        Options { without: vec!["go*".to_string()], capacities: vec![512], ..Options::default() };
     let mut weaver = Weaver::new(&options);
     for event in &events {
         weaver.event(event).expect("few enough");
@@ -387,13 +340,7 @@ fn who_is_left_out_becomes_the_world_outside() {
     assert_eq!(script.tasks.len(), 1);
     // A CPU of half the capacity makes the work half the time; the wake-up by the task that is gone
     // becomes a sleep.
-    assert_eq!(
-        script.tasks[0].steps,
-        [Step::Compute(500), Step::Sleep(400), Step::Compute(2_000)]
-    );
+    assert_eq!(script.tasks[0].steps, [Step::Compute(500), Step::Sleep(400), Step::Compute(2_000)]);
     assert_eq!(script.tasks[0].nice, -10);
-    assert_eq!(
-        (summary.cpu_ns, summary.wakes_in, summary.wakes_out),
-        (5_000, 1, 1)
-    );
+    assert_eq!((summary.cpu_ns, summary.wakes_in, summary.wakes_out), (5_000, 1, 1));
 }

@@ -113,9 +113,7 @@ pub fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()>
         .map_err(|error| refused(format!("a message that cannot be written: {error}")))?;
     let length = frame.len() - 4;
     if length > LONGEST {
-        return Err(refused(format!(
-            "{length} bytes are too many for a frame of {LONGEST}"
-        )));
+        return Err(refused(format!("{length} bytes are too many for a frame of {LONGEST}")));
     }
     frame[..4].copy_from_slice(&(length as u32).to_le_bytes());
     stream.write_all(&frame)?;

@@ -117,11 +117,9 @@ impl Scheduled {
                 let signal = ended.signal().map(|signal| 128 + signal);
                 Ok(ended.code().or(signal).unwrap_or(1) as u8)
             }
-            (_, Some(status)) => Err(format!(
-                "the scheduler ended with {}:\n{}",
-                words(status),
-                self.last_words()
-            )),
+            (_, Some(status)) => {
+                Err(format!("the scheduler ended with {}:\n{}", words(status), self.last_words()))
+            }
             (_, None) => Err(format!(
                 "the scheduler did not unload within {} s of SIGINT:\n{}",
                 PATIENCE.as_secs(),
@@ -218,9 +216,7 @@ mod tests {
     /// A shell that can trap SIGINT; a plain one cannot where the parent of the tests ignores that
     /// signal.
     fn shell(script: &str) -> Vec<String> {
-        ["env", "--default-signal=INT", "sh", "-c", script]
-            .map(str::to_string)
-            .to_vec()
+        ["env", "--default-signal=INT", "sh", "-c", script].map(str::to_string).to_vec()
     }
 
     /// A scheduler and a command as shell scripts, and a kernel that is a file.
@@ -298,10 +294,7 @@ mod tests {
         };
         assert_eq!(scheduled.run(), FAILED);
         let words = fs::read_to_string(path("failure")).unwrap();
-        assert!(
-            words.contains("/nonexistent/program: No such file"),
-            "{words}"
-        );
+        assert!(words.contains("/nonexistent/program: No such file"), "{words}");
         let pid = fs::read_to_string(pid).unwrap();
         assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
     }

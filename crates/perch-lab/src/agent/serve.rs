@@ -57,13 +57,9 @@ pub fn serve(
             Some(Request::Start(id, start)) => drop(agent.start(id, start)),
             Some(Request::Signal(id, signal)) => agent.signal(id, signal),
             Some(Request::Get(id, path)) => agent.get(id, &path),
-            Some(Request::Put {
-                id,
-                path,
-                mode,
-                append,
-                bytes,
-            }) => agent.answer(id, &path, put(&path, mode, append, &bytes)),
+            Some(Request::Put { id, path, mode, append, bytes }) => {
+                agent.answer(id, &path, put(&path, mode, append, &bytes))
+            }
         }
     }
 }
@@ -145,33 +141,24 @@ impl Agent {
         let stderr =
             stderr.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stderr(id, bytes)));
         // The process keeps its id, and can be signalled, until the agent waits for it below.
-        let _ = waitid(
-            WaitId::Pid(pid),
-            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-        );
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         lock(&self.running).remove(&id);
         let status = child.wait();
         for pump in [stdout, stderr].iter().flatten() {
             pump.drain();
         }
-        self.say(
-            &match status.map(|status| (status.code(), status.signal())) {
-                Ok((Some(code), _)) => Event::Ended(id, Status::Code(code as u32)),
-                Ok((None, signal)) => Event::Ended(id, Status::Signal(signal.unwrap_or(0) as u32)),
-                Err(error) => Event::Failed(id, format!("waiting for it: {error}")),
-            },
-        );
+        self.say(&match status.map(|status| (status.code(), status.signal())) {
+            Ok((Some(code), _)) => Event::Ended(id, Status::Code(code as u32)),
+            Ok((None, signal)) => Event::Ended(id, Status::Signal(signal.unwrap_or(0) as u32)),
+            Err(error) => Event::Failed(id, format!("waiting for it: {error}")),
+        });
     }
 
     /// Passes on what a program writes to one of its streams.
     fn pump(&self, pipe: OwnedFd, event: impl Fn(Vec<u8>) -> Event + Send + 'static) -> Pump {
         let (done, ended) = channel();
         let (pipe, turn) = (Arc::new(File::from(pipe)), Arc::default());
-        let pump = Pump {
-            ended,
-            pipe: Arc::clone(&pipe),
-            turn: Arc::clone(&turn),
-        };
+        let pump = Pump { ended, pipe: Arc::clone(&pipe), turn: Arc::clone(&turn) };
         let agent = self.clone();
         thread::spawn(move || {
             let mut buffer = vec![0; CHUNK];

@@ -48,9 +48,7 @@ impl Host {
         });
         let sources = sources::debian(listed.collect(), &codename);
         if sources.is_empty() {
-            return Err(lacking(
-                "this host's apt has no mirror of Debian among its sources",
-            ));
+            return Err(lacking("this host's apt has no mirror of Debian among its sources"));
         }
         Ok(Host { codename, sources })
     }
@@ -115,16 +113,10 @@ mod tests {
     fn values_with_and_without_quotes() {
         let text = "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_CODENAME=bookworm\n";
         assert_eq!(os_release(text, "ID").as_deref(), Some("debian"));
-        assert_eq!(
-            os_release(text, "PRETTY_NAME").as_deref(),
-            Some("Debian GNU/Linux 12")
-        );
+        assert_eq!(os_release(text, "PRETTY_NAME").as_deref(), Some("Debian GNU/Linux 12"));
         assert_eq!(os_release(text, "VERSION"), None);
         let text = "LIST='/etc/apt/sources.list'\nPARTS='/etc/apt/sources.list.d/'\n";
-        assert_eq!(
-            shell_value(text, "PARTS").as_deref(),
-            Some("/etc/apt/sources.list.d/")
-        );
+        assert_eq!(shell_value(text, "PARTS").as_deref(), Some("/etc/apt/sources.list.d/"));
         assert_eq!(shell_value(text, "NONE"), None);
     }
 }

@@ -43,10 +43,7 @@ pub(crate) struct Package {
 impl Package {
     /// The newest `name`.
     pub fn newest(name: impl Into<String>) -> Package {
-        Package {
-            name: name.into(),
-            version: String::new(),
-        }
+        Package { name: name.into(), version: String::new() }
     }
 
     fn argument(&self) -> String {
@@ -171,8 +168,7 @@ impl<'a> Apt<'a> {
 
     /// Fetches the lists that changed from the mirror.
     fn update(&self) -> Result<()> {
-        self.locked
-            .check_space("a list of packages", ROOM_FOR_LISTS)?;
+        self.locked.check_space("a list of packages", ROOM_FOR_LISTS)?;
         let (suites, _) = self.name.rsplit_once('.').unwrap_or((&self.name, ""));
         self.say(&format!("reading the list of packages ({suites})"), None);
         let stamp = self.stamp();
@@ -267,10 +263,8 @@ impl<'a> Apt<'a> {
         };
         let doing = format!("fetching {what}");
         let mut uris = self.command("apt-get", &arguments(&["-q", "download", "--print-uris"]));
-        let total: u64 = process::output(uris.current_dir(folder), &doing)?
-            .lines()
-            .filter_map(uri_size)
-            .sum();
+        let total: u64 =
+            process::output(uris.current_dir(folder), &doing)?.lines().filter_map(uri_size).sum();
         self.locked.check_space(what, total * ROOM_PER_BYTE)?;
 
         let message = format!("{doing} ({:.1} MB)", total as f64 / 1e6);
@@ -286,10 +280,7 @@ impl<'a> Apt<'a> {
     fn command(&self, program: &str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Command {
         let mut command = Command::new(program);
         // perch parses the output, so apt has to write it in English.
-        command
-            .env("LC_ALL", "C")
-            .args(&self.options)
-            .args(arguments);
+        command.env("LC_ALL", "C").args(&self.options).args(arguments);
         command
     }
 
@@ -317,9 +308,7 @@ fn installed() -> Result<HashSet<String>> {
     let mut query = Command::new("dpkg-query");
     query.args(["-W", "-f", "${Package} ${db:Status-Status}\\n"]);
     let text = process::output(&mut query, "listing the host's packages")?;
-    let lines = text
-        .lines()
-        .filter_map(|line| line.strip_suffix(" installed"));
+    let lines = text.lines().filter_map(|line| line.strip_suffix(" installed"));
     Ok(lines.map(str::to_string).collect())
 }
 
@@ -343,10 +332,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// The sum of the sizes of the files in a folder, bytes.
 fn size(folder: &Path) -> u64 {
     let paths = files(folder).unwrap_or_default();
-    paths
-        .iter()
-        .filter_map(|path| Some(fs::metadata(path).ok()?.len()))
-        .sum()
+    paths.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum()
 }
 
 #[cfg(test)]
@@ -359,10 +345,7 @@ mod tests {
         let package = installation(new).unwrap();
         assert_eq!(package.argument(), "seabios=1.16.3-2~bpo12+1");
         let upgrade = "Inst libc6:arm64 [2.36-9] (2.36-9+deb12u1 Debian:12 [arm64]) []";
-        assert_eq!(
-            installation(upgrade).unwrap().argument(),
-            "libc6=2.36-9+deb12u1"
-        );
+        assert_eq!(installation(upgrade).unwrap().argument(), "libc6=2.36-9+deb12u1");
         assert_eq!(installation("Conf seabios (1.16 Debian [all])"), None);
         assert_eq!(installation("Remv seabios [1.16]"), None);
     }

@@ -101,16 +101,10 @@ impl Source {
 
 /// Debian's own among `sources`, the archive of a whole release first; empty when there is none.
 pub(crate) fn debian(sources: Vec<Source>, codename: &str) -> Vec<Source> {
-    let mut own: Vec<Source> = sources
-        .into_iter()
-        .filter(|source| source.is_debian(codename))
-        .collect();
+    let mut own: Vec<Source> =
+        sources.into_iter().filter(|source| source.is_debian(codename)).collect();
     own.sort_by_key(|source| !source.is_archive());
-    if own.first().is_some_and(Source::is_archive) {
-        own
-    } else {
-        Vec::new()
-    }
+    if own.first().is_some_and(Source::is_archive) { own } else { Vec::new() }
 }
 
 /// The sources in `text`, the content of a file called `name`. Lines that make no sense are left
@@ -140,11 +134,7 @@ fn one_line(line: &str) -> Option<Source> {
         None => rest,
     };
     let mut words = rest.split_whitespace().map(str::to_string);
-    source.uris = words
-        .next()
-        .filter(|uri| fetchable(uri))
-        .into_iter()
-        .collect();
+    source.uris = words.next().filter(|uri| fetchable(uri)).into_iter().collect();
     source.suites = words.next().into_iter().collect();
     source.components = words.collect();
     (!source.uris.is_empty()).then_some(source)
@@ -176,19 +166,14 @@ fn deb822(text: &str) -> Vec<Source> {
 fn stanza(fields: &[(String, String)]) -> Option<Source> {
     let words = |key: &str| -> Vec<String> {
         let values = fields.iter().filter(|(name, _)| name == key);
-        values
-            .flat_map(|(_, value)| value.split_whitespace().map(str::to_string))
-            .collect()
+        values.flat_map(|(_, value)| value.split_whitespace().map(str::to_string)).collect()
     };
     let off = words("enabled").iter().any(|word| is_no(word));
     if off || !words("types").iter().any(|word| word == "deb") {
         return None;
     }
     let mut source = Source {
-        uris: words("uris")
-            .into_iter()
-            .filter(|uri| fetchable(uri))
-            .collect(),
+        uris: words("uris").into_iter().filter(|uri| fetchable(uri)).collect(),
         suites: words("suites"),
         components: words("components"),
         ..Source::default()
@@ -276,10 +261,7 @@ mod tests {
         assert_eq!(source.suites, ["trixie", "trixie-updates"]);
         assert_eq!(source.signed_by.lines().count(), 4);
         // A stanza that perch writes reads back as the same source.
-        assert_eq!(
-            parse("x.sources", &source.stanza("amd64")),
-            std::slice::from_ref(source)
-        );
+        assert_eq!(parse("x.sources", &source.stanza("amd64")), std::slice::from_ref(source));
     }
 
     #[test]

@@ -37,9 +37,8 @@ pub(super) fn shape(machine: &Machine, memory_mib: u64) -> Vec<String> {
     let cpus = machine.cpus.len();
     let hardware = &machine.hardware;
     let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (a, b)));
-    let distances: String = pairs
-        .map(|(a, b)| char::from(b'0' + machine.distance(a, b) as u8))
-        .collect();
+    let distances: String =
+        pairs.map(|(a, b)| char::from(b'0' + machine.distance(a, b) as u8)).collect();
     let nodes = machine.nodes() as u64;
     let node_bytes = (memory_mib / nodes) << 20;
     let bytes = node_bytes * nodes;
@@ -65,10 +64,7 @@ pub(super) fn shape(machine: &Machine, memory_mib: u64) -> Vec<String> {
         format!("private={}", groups(machine, private)),
         format!("llc={}", groups(machine, |cpu| cpu.llc)),
         // Memory is laid out by the node's number, not by its first CPU.
-        format!(
-            "node={}",
-            list(machine.cpus.iter().map(|cpu| cpu.node.into()))
-        ),
+        format!("node={}", list(machine.cpus.iter().map(|cpu| cpu.node.into()))),
         format!("core={}", groups(machine, |cpu| cpu.core)),
         format!("private_bytes={private_bytes}"),
         format!("llc_bytes={}", hardware.llc_bytes),
@@ -150,10 +146,7 @@ mod tests {
         let machine = perch_machine::resolve("kunpeng920").unwrap();
         let words = costs(&machine);
         assert_eq!(word(&words, "instruction"), "384");
-        assert_eq!(
-            word(&words, "transfer"),
-            "4000:10000:25000:55000:100000:72000:150000"
-        );
+        assert_eq!(word(&words, "transfer"), "4000:10000:25000:55000:100000:72000:150000");
         assert_eq!(word(&words, "idle"), "150000:0");
         assert_eq!(word(&words, "memory_cost"), "117000:200000");
     }

@@ -33,18 +33,13 @@ mod tests {
     fn a_library_exports_its_functions_and_no_others() {
         // The C library that this test itself runs with.
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let libc = maps
-            .lines()
-            .filter_map(|line| line.split_whitespace().nth(5));
+        let libc = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
         let libc = libc.into_iter().find(|path| path.contains("libc.so"));
         let Some(libc) = libc else {
             panic!("no C library in /proc/self/maps");
         };
         let names = ["malloc", "tcg_cpu_init_cflags", "free"];
-        assert_eq!(
-            missing(libc.as_ref(), &names).unwrap(),
-            ["tcg_cpu_init_cflags"]
-        );
+        assert_eq!(missing(libc.as_ref(), &names).unwrap(), ["tcg_cpu_init_cflags"]);
         assert!(missing("/etc/hostname".as_ref(), &names).is_err());
     }
 }

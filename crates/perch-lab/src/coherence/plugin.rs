@@ -116,10 +116,7 @@ impl Plugin {
         let mut library = scratch("perch-coherence.so")?;
         let written = library.write_all(PLUGIN);
         written.map_err(Error::file("write", Path::new("QEMU's plugin")))?;
-        Ok(Plugin {
-            library,
-            counts: scratch("perch-counts")?,
-        })
+        Ok(Plugin { library, counts: scratch("perch-counts")? })
     }
 
     /// The descriptors that QEMU has to inherit.

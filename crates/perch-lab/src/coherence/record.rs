@@ -213,8 +213,7 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
         }
         ["carried", kind, distance, count] => {
             let task = slot.tasks.last_mut()?;
-            task.moved
-                .insert(moved(kind, distance)?, count.parse().ok()?);
+            task.moved.insert(moved(kind, distance)?, count.parse().ok()?);
         }
         _ => return None,
     }
@@ -222,18 +221,7 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
 }
 
 fn task(words: &[&str]) -> Option<Task> {
-    let [
-        id,
-        "runs",
-        runs,
-        "halts",
-        halts,
-        "user",
-        user,
-        "kernel",
-        kernel,
-        rest @ ..,
-    ] = words
+    let [id, "runs", runs, "halts", halts, "user", user, "kernel", kernel, rest @ ..] = words
     else {
         return None;
     };
@@ -253,18 +241,8 @@ fn task(words: &[&str]) -> Option<Task> {
 }
 
 fn spent(words: &[&str]) -> Option<Spent> {
-    let [
-        "instructions",
-        instructions,
-        "smt",
-        smt,
-        "queue",
-        queue,
-        "stores",
-        stores,
-        "exit",
-        exit,
-    ] = words
+    let ["instructions", instructions, "smt", smt, "queue", queue, "stores", stores, "exit", exit] =
+        words
     else {
         return None;
     };
@@ -327,10 +305,7 @@ mod tests {
         };
         assert_eq!((slot.number, slot.rounds, slot.accesses), (3, 2, 50));
         assert_eq!(slot.instructions, [[10, 90], [0, 7]]);
-        assert_eq!(
-            (&slot.touched[..], slot.spent[0].total()),
-            (&[[5, 6]][..], 71)
-        );
+        assert_eq!((&slot.touched[..], slot.spent[0].total()), (&[[5, 6]][..], 71));
         assert_eq!(slot.moves(LineKind::LoadDirty, Distance::Cluster), 10);
         assert_eq!(slot.moves(LineKind::Cold, Distance::Cpu), 1);
         assert_eq!(slot.code[&0xffff_ffff_8100_0010].len(), 2);
@@ -346,27 +321,17 @@ mod tests {
     fn any_other_file_is_refused_by_its_line() {
         let lines: Vec<&str> = FILE.lines().collect();
         for (at, line) in lines.iter().enumerate() {
-            for bad in [
-                line.replace(' ', "  "),
-                line.replacen(' ', " x", 1),
-                "nonsense".to_string(),
-            ] {
+            for bad in
+                [line.replace(' ', "  "), line.replacen(' ', " x", 1), "nonsense".to_string()]
+            {
                 let mut file = lines.clone();
                 file[at] = &bad;
                 let error = Counted::parse(&file.join("\n")).unwrap_err().to_string();
-                assert!(
-                    error.contains(&format!("line {}:", at + 1)),
-                    "{bad:?}: {error}"
-                );
+                assert!(error.contains(&format!("line {}:", at + 1)), "{bad:?}: {error}");
             }
         }
         let cut = lines[..lines.len() - 1].join("\n");
-        assert!(
-            Counted::parse(&cut)
-                .unwrap_err()
-                .to_string()
-                .contains("end in the middle")
-        );
+        assert!(Counted::parse(&cut).unwrap_err().to_string().contains("end in the middle"));
         assert!(Counted::parse(&FILE.repeat(2)).unwrap().slots.len() == 2);
     }
 }

@@ -22,10 +22,7 @@ impl Command {
     /// agent's environment, an empty standard input and an hour.
     pub fn new<W: Into<String>>(argv: impl IntoIterator<Item = W>) -> Command {
         Command {
-            start: Start {
-                argv: argv.into_iter().map(Into::into).collect(),
-                ..Start::default()
-            },
+            start: Start { argv: argv.into_iter().map(Into::into).collect(), ..Start::default() },
             timeout: PATIENCE,
         }
     }

@@ -27,11 +27,7 @@ pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>
     let path = folder.0.join("virt.dtb");
     let mut command = setup.qemu.command();
     command.args(["-nodefaults", "-display", "none", "-accel", "tcg"]);
-    command.args(
-        setup
-            .topology
-            .arguments(&Memory::own(memory_mib), &setup.cpu_features()),
-    );
+    command.args(setup.topology.arguments(&Memory::own(memory_mib), &setup.cpu_features()));
     // Commas in a path would begin another setting.
     let dump = format!("dumpdtb={}", path.to_string_lossy().replace(',', ",,"));
     process::output(command.args(["-machine", &dump]), doing)?;

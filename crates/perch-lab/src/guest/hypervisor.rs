@@ -60,10 +60,7 @@ impl Origin {
         let initramfs = files::archive(setup)?;
         let mib = setup.memory_mib(&initramfs);
         let device_tree = describe::device_tree(setup, mib)?;
-        let origin = Origin::Boot {
-            initramfs,
-            device_tree,
-        };
+        let origin = Origin::Boot { initramfs, device_tree };
         Ok((origin, mib))
     }
 }
@@ -91,11 +88,7 @@ impl Hypervisor {
         ];
         let plugin = inherited.plugin.into_iter().flat_map(Plugin::inherited);
         fds.extend(plugin.map(AsRawFd::as_raw_fd));
-        if let Origin::Boot {
-            initramfs,
-            device_tree,
-        } = inherited.origin
-        {
+        if let Origin::Boot { initramfs, device_tree } = inherited.origin {
             fds.push(initramfs.as_raw_fd());
             fds.extend(device_tree.as_ref().map(AsRawFd::as_raw_fd));
         }
@@ -111,14 +104,8 @@ impl Hypervisor {
 
         let ended = Arc::new((Mutex::new(None), Condvar::new()));
         let process = spawn(command, Arc::clone(&ended))?;
-        let process = process
-            .recv()
-            .unwrap_or_else(|gone| Err(io::Error::other(gone)));
-        Ok(Hypervisor {
-            process: process.map_err(spawn_error)?,
-            ended,
-            said,
-        })
+        let process = process.recv().unwrap_or_else(|gone| Err(io::Error::other(gone)));
+        Ok(Hypervisor { process: process.map_err(spawn_error)?, ended, said })
     }
 
     /// Waits for QEMU's end; `None` when it did not come within `limit`.
@@ -248,23 +235,13 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     if let Some(words) = &setup.kernel_words {
         append = format!("{append} {words}");
     }
-    add(&[
-        "-nodefaults",
-        "-display",
-        "none",
-        "-no-reboot",
-        "-net",
-        "none",
-    ]);
+    add(&["-nodefaults", "-display", "none", "-no-reboot", "-net", "none"]);
 
     // QEMU gets files by descriptor, so that no path needs quoting and no file is left when perch
     // is killed.
     let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
     match inherited.origin {
-        Origin::Boot {
-            initramfs,
-            device_tree,
-        } => {
+        Origin::Boot { initramfs, device_tree } => {
             let image = setup.kernel.image.to_string_lossy();
             add(&["-kernel", &image, "-append", &append]);
             add(&["-initrd", &path(initramfs)]);
@@ -282,10 +259,7 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     add(&["-device", "virtio-serial-pci,ioeventfd=off"]);
     let agent = inherited.agent.as_raw_fd();
     add(&["-chardev", &format!("socket,id=agent,fd={agent}")]);
-    add(&[
-        "-device",
-        &format!("virtserialport,chardev=agent,name={PORT}"),
-    ]);
+    add(&["-device", &format!("virtserialport,chardev=agent,name={PORT}")]);
     let monitor = inherited.monitor.as_raw_fd();
     add(&["-chardev", &format!("socket,id=monitor,fd={monitor}")]);
     add(&["-mon", "chardev=monitor,mode=control"]);

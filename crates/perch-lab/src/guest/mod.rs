@@ -117,12 +117,7 @@ impl Guest {
             monitor,
         };
         let hypervisor = Hypervisor::start(setup, memory, inherited)?;
-        let shared = Shared {
-            hypervisor,
-            console,
-            link,
-            monitor: Mutex::new(asks),
-        };
+        let shared = Shared { hypervisor, console, link, monitor: Mutex::new(asks) };
         Ok(Guest {
             shared: Arc::new(shared),
             job: Mutex::new(job),
@@ -147,10 +142,9 @@ impl Guest {
                 });
                 Err(shared.error(format!("the guest did not come up: {how}")))
             }
-            Err(Silence::Late) => Err(shared.error(format!(
-                "the guest did not come up within {} s",
-                limit.as_secs()
-            ))),
+            Err(Silence::Late) => {
+                Err(shared.error(format!("the guest did not come up within {} s", limit.as_secs())))
+            }
         }
     }
 
@@ -164,10 +158,7 @@ impl Guest {
         let monitor = self.shared.monitor.lock();
         let mut monitor = monitor.unwrap_or_else(PoisonError::into_inner);
         let done = monitor.execute(command, arguments);
-        done.map_err(|error| {
-            self.shared
-                .error(format!("QEMU does not do as asked: {error}"))
-        })
+        done.map_err(|error| self.shared.error(format!("QEMU does not do as asked: {error}")))
     }
 
     /// Stops all CPUs of the guest, and with them its clocks.
@@ -221,13 +212,7 @@ impl Guest {
         let first = std::iter::once(Vec::new()).take(usize::from(bytes.is_empty()));
         for (index, bytes) in first.chain(pieces).enumerate() {
             let path = path.to_string();
-            self.transfer(|id| Request::Put {
-                id,
-                path,
-                mode,
-                append: index > 0,
-                bytes,
-            })?;
+            self.transfer(|id| Request::Put { id, path, mode, append: index > 0, bytes })?;
         }
         Ok(())
     }

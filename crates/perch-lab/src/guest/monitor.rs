@@ -24,10 +24,7 @@ impl Monitor {
     /// Those of the stream.
     pub fn new(stream: UnixStream) -> io::Result<Monitor> {
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Monitor {
-            stream: BufReader::new(stream),
-            greeted: false,
-        })
+        Ok(Monitor { stream: BufReader::new(stream), greeted: false })
     }
 
     /// Has QEMU carry out a command, waits until it has, and returns its answer. The arguments are
@@ -84,10 +81,7 @@ mod tests {
             lines.read_line(&mut asked).unwrap();
         }
         let lines: Vec<&str> = asked.lines().collect();
-        assert_eq!(
-            lines[0],
-            "{\"execute\": \"qmp_capabilities\", \"arguments\": {}}"
-        );
+        assert_eq!(lines[0], "{\"execute\": \"qmp_capabilities\", \"arguments\": {}}");
         assert_eq!(lines[1], "{\"execute\": \"stop\", \"arguments\": {}}");
         drop(monitor);
     }

@@ -71,8 +71,7 @@ impl Process {
     /// # Errors
     /// [`Error::Guest`] when the guest is gone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        self.shared
-            .ask(&Request::Signal(self.id, signal.as_raw() as u32))
+        self.shared.ask(&Request::Signal(self.id, signal.as_raw() as u32))
     }
 
     /// Returns whether the program still runs, by the events that have reached the host.
@@ -227,11 +226,7 @@ impl Drop for Process {
 /// Writes `bytes` to `to` and empties them; drops a writer that fails.
 fn pass(to: &mut Option<&mut dyn Write>, bytes: &mut Vec<u8>) {
     if let Some(writer) = to.as_mut().filter(|_| !bytes.is_empty()) {
-        if writer
-            .write_all(bytes)
-            .and_then(|()| writer.flush())
-            .is_err()
-        {
+        if writer.write_all(bytes).and_then(|()| writer.flush()).is_err() {
             *to = None;
         }
     }

@@ -155,10 +155,7 @@ impl Setup {
 
     /// The duties of QEMU's plugin; `None` without it.
     pub(super) fn duties(&self) -> Option<Duties> {
-        let duties = Duties {
-            count: self.coherence,
-            time: self.timed,
-        };
+        let duties = Duties { count: self.coherence, time: self.timed };
         (duties.follows() || self.clock.has_plugin()).then_some(duties)
     }
 

@@ -53,10 +53,7 @@ impl Shared {
         let console = self.console.tail(LAST_LINES);
         // A panic's reason stands before its long trace.
         let text = self.console.text();
-        if let Some(first) = trouble(&text)
-            .first()
-            .filter(|line| !console.contains(**line))
-        {
+        if let Some(first) = trouble(&text).first().filter(|line| !console.contains(**line)) {
             what = format!("{what}; its kernel said: {first}");
         }
         Error::Guest { what, console }

@@ -113,10 +113,7 @@ mod tests {
             find(Arch::Aarch64, &own, named)
         };
         let none = found(None).unwrap_err().to_string();
-        assert!(
-            none.contains("./x cross") && none.contains("PERCH_ARM64"),
-            "{none}"
-        );
+        assert!(none.contains("./x cross") && none.contains("PERCH_ARM64"), "{none}");
         assert!(none.contains("debug/perch-arm64"), "{none}");
 
         let cross = "aarch64-unknown-linux-gnu";
@@ -128,18 +125,13 @@ mod tests {
         let beside = put(&folder, "debug/perch-arm64", Arch::X86_64);
         assert_eq!(found(None).unwrap(), debug);
         let beside_now = put(&folder, "debug/perch-arm64", Arch::Aarch64);
-        assert_eq!(
-            (found(None).unwrap(), &beside_now),
-            (beside.clone(), &beside)
-        );
+        assert_eq!((found(None).unwrap(), &beside_now), (beside.clone(), &beside));
 
         let named = put(&folder, "elsewhere", Arch::Aarch64);
         assert_eq!(found(Some(&named)).unwrap(), named);
         let wrong = found(Some(&own)).unwrap_err().to_string();
         assert!(wrong.contains("for x86_64; a perch for aarch64"), "{wrong}");
-        let gone = found(Some(Path::new("/no/such/perch")))
-            .unwrap_err()
-            .to_string();
+        let gone = found(Some(Path::new("/no/such/perch"))).unwrap_err().to_string();
         assert!(gone.starts_with("PERCH_ARM64 is /no/such/perch,"), "{gone}");
     }
 

@@ -100,11 +100,7 @@ impl Snapshot {
     }
 
     fn memory(&self, shared: bool) -> Memory {
-        Memory {
-            mib: self.mib,
-            files: self.memory.iter().map(Snapshot::path).collect(),
-            shared,
-        }
+        Memory { mib: self.mib, files: self.memory.iter().map(Snapshot::path).collect(), shared }
     }
 
     /// Has QEMU write the state or read it, over a program, as QEMU before 8.2 knows no files.

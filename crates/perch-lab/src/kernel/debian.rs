@@ -57,13 +57,8 @@ pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kern
             }
         }
     }
-    let any = wanted
-        .or_any()
-        .choose(seen.iter().map(|(_, release)| release.as_str()));
-    if let Some((index, release)) = seen
-        .iter()
-        .find(|(_, release)| Some(release.as_str()) == any)
-    {
+    let any = wanted.or_any().choose(seen.iter().map(|(_, release)| release.as_str()));
+    if let Some((index, release)) = seen.iter().find(|(_, release)| Some(release.as_str()) == any) {
         let apt = Apt::suite(locked, &host, arch, SUITES[*index])?;
         return fetch_release(locked, &apt, release, arch);
     }
@@ -80,11 +75,7 @@ fn releases(apt: &Apt, arch: Arch) -> Result<Vec<String>> {
         let names = apt.names(prefix)?;
         let found = names.iter().filter_map(|name| name.strip_prefix(prefix));
         let found = found.filter(|release| release.ends_with(&flavour));
-        releases.extend(
-            found
-                .filter(|release| !numbers(release).is_empty())
-                .map(str::to_string),
-        );
+        releases.extend(found.filter(|release| !numbers(release).is_empty()).map(str::to_string));
     }
     releases.sort();
     releases.dedup();
@@ -109,26 +100,17 @@ fn fetch_release(locked: &Locked, apt: &Apt, release: &str, arch: Arch) -> Resul
         let tree = folder.join("packages");
         apt.unpack(&format!("Linux {release}"), plan, &tree)?;
         let find = |places: [String; 2]| -> Option<PathBuf> {
-            places
-                .iter()
-                .map(|place| tree.join(place))
-                .find(|path| path.is_file())
+            places.iter().map(|place| tree.join(place)).find(|path| path.is_file())
         };
         let modules = format!("usr/lib/modules/{release}");
-        let image = find([
-            format!("{modules}/vmlinuz"),
-            format!("boot/vmlinuz-{release}"),
-        ]);
+        let image = find([format!("{modules}/vmlinuz"), format!("boot/vmlinuz-{release}")]);
         let image = image.ok_or_else(|| {
             Error::Missing(format!(
                 "Debian's packages of Linux {release} have no vmlinuz where it used to be \
                  ({modules}/ or boot/); fetch it yourself and give --kernel FILE"
             ))
         })?;
-        let config = find([
-            format!("{modules}/config"),
-            format!("boot/config-{release}"),
-        ]);
+        let config = find([format!("{modules}/config"), format!("boot/config-{release}")]);
         unpack(locked, &image, arch, folder, config)?;
         remove(&tree)
     })?;
@@ -141,18 +123,12 @@ fn remove(tree: &Path) -> Result<()> {
 
 /// The error for a kernel that no suite has.
 fn missing(wanted: &Wanted, seen: &[(usize, String)]) -> Error {
-    let mut series: Vec<Vec<u32>> = seen
-        .iter()
-        .map(|(_, release)| numbers(release).into_iter().take(2).collect())
-        .collect();
+    let mut series: Vec<Vec<u32>> =
+        seen.iter().map(|(_, release)| numbers(release).into_iter().take(2).collect()).collect();
     series.sort();
     series.dedup();
     let series: Vec<String> = series.iter().map(|numbers| dotted(numbers)).collect();
-    let there = if series.is_empty() {
-        "none".to_string()
-    } else {
-        series.join(", ")
-    };
+    let there = if series.is_empty() { "none".to_string() } else { series.join(", ") };
     Error::Missing(format!(
         "the host's mirror has no kernel {wanted} of Debian (it has {there}); ask for one of these, \
          leave it out for {}, or give --kernel FILE",
@@ -166,17 +142,9 @@ mod tests {
 
     #[test]
     fn a_version_that_is_not_there_meets_those_that_are() {
-        let seen = [
-            "7.2.12+deb13-cloud-amd64",
-            "6.12.4-cloud-amd64",
-            "6.18.1-x",
-            "6.18.2-x",
-        ];
+        let seen = ["7.2.12+deb13-cloud-amd64", "6.12.4-cloud-amd64", "6.18.1-x", "6.18.2-x"];
         let seen: Vec<(usize, String)> = seen.iter().map(|s| (0, s.to_string())).collect();
         let message = missing(&Wanted::parse("6.20").unwrap(), &seen).to_string();
-        assert!(
-            message.contains("no kernel 6.20 of Debian (it has 6.12, 6.18, 7.2)"),
-            "{message}"
-        );
+        assert!(message.contains("no kernel 6.20 of Debian (it has 6.12, 6.18, 7.2)"), "{message}");
     }
 }

@@ -105,9 +105,7 @@ impl Kernel {
 /// The modules in a folder of the store, in the order of their names.
 fn kept_modules(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut modules: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
+    let mut modules: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     modules.sort();
     modules
 }
@@ -148,11 +146,7 @@ pub(super) fn unpack(
             std::os::unix::fs::symlink(path, &link).map_err(Error::file("make", &link))?;
         }
     }
-    let near = || {
-        configs_near(path, &image.release)
-            .into_iter()
-            .find(|path| path.is_file())
-    };
+    let near = || configs_near(path, &image.release).into_iter().find(|path| path.is_file());
     let mut sched_ext = image.sched_ext.unwrap_or(false);
     if let Some(config) = config.or_else(near) {
         let text = fs::read(&config).map_err(Error::file("read", &config))?;
@@ -164,19 +158,13 @@ pub(super) fn unpack(
             keep_modules(path, &image.release, &folder.join("modules"))?;
         }
     }
-    write(
-        &folder.join("sched-ext"),
-        if sched_ext { b"yes" } else { b"no" },
-    )
+    write(&folder.join("sched-ext"), if sched_ext { b"yes" } else { b"no" })
 }
 
 /// Copies the modules of [`PORT`] that lie near the kernel in `path` into `folder`, numbered in the
 /// order in which they are loaded. A kernel that has some of them built in lacks their files.
 fn keep_modules(path: &Path, release: &str, folder: &Path) -> Result<()> {
-    let Some(root) = modules_near(path, release)
-        .into_iter()
-        .find(|root| root.is_dir())
-    else {
+    let Some(root) = modules_near(path, release).into_iter().find(|root| root.is_dir()) else {
         return Ok(());
     };
     fs::create_dir(folder).map_err(Error::file("make", folder))?;
@@ -199,11 +187,7 @@ fn modules_near(path: &Path, release: &str) -> Vec<PathBuf> {
     };
     let system = folder.parent().unwrap_or(folder);
     let below = |place: &str| system.join(place).join(release);
-    vec![
-        below("lib/modules"),
-        below("usr/lib/modules"),
-        folder.to_path_buf(),
-    ]
+    vec![below("lib/modules"), below("usr/lib/modules"), folder.to_path_buf()]
 }
 
 /// The paths that the configuration of the kernel in `path` may have: as installed, as packaged, as
@@ -229,11 +213,7 @@ pub(super) fn built_in(config: &str, option: &str) -> bool {
 
 /// Returns whether a configuration has `option=value`.
 fn set_to(config: &str, option: &str, value: &str) -> bool {
-    let is = |line: &str| {
-        line.strip_prefix(option)?
-            .strip_prefix('=')
-            .map(|v| v == value)
-    };
+    let is = |line: &str| line.strip_prefix(option)?.strip_prefix('=').map(|v| v == value);
     config.lines().find_map(is).unwrap_or(false)
 }
 

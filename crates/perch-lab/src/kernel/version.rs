@@ -100,9 +100,7 @@ pub(crate) fn dotted(numbers: &[u32]) -> String {
 pub fn numbers(release: &str) -> Vec<u32> {
     let end = release.find(|c: char| c != '.' && !c.is_ascii_digit());
     let head = &release[..end.unwrap_or(release.len())];
-    head.split('.')
-        .map_while(|part| part.parse().ok())
-        .collect()
+    head.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -144,10 +142,7 @@ mod tests {
         assert_eq!(any.choose(RELEASES.into_iter()), choose(""));
         let untested = ["6.18.15-x", "7.3.4-x", "6.12.1-x"];
         assert_eq!(any.choose(untested.into_iter()), Some("6.18.15-x"));
-        assert_eq!(
-            any.choose(["7.3.4-x", "6.12.1-x"].into_iter()),
-            Some("7.3.4-x")
-        );
+        assert_eq!(any.choose(["7.3.4-x", "6.12.1-x"].into_iter()), Some("7.3.4-x"));
         assert_eq!(any.choose(["6.12.1-x"].into_iter()), None);
         assert_eq!(Wanted::Tested.choose(untested.into_iter()), None);
     }

@@ -50,12 +50,9 @@ pub(super) fn describe(machine: &Machine, blob: &[u8]) -> Result<Vec<u8>, Damage
     cpus.children.retain(|child| child.name != "cpu-map");
     let mut nodes: Vec<&mut Node> = cpus.children.iter_mut().filter(|n| is_cpu(n)).collect();
     if nodes.len() != machine.cpus.len() {
-        return Err(format!(
-            "it has {} CPUs and the machine {}",
-            nodes.len(),
-            machine.cpus.len()
-        )
-        .into());
+        return Err(
+            format!("it has {} CPUs and the machine {}", nodes.len(), machine.cpus.len()).into()
+        );
     }
     // The kernel numbers CPUs in the tree's order.
     if !nodes.is_sorted_by_key(|node| node.cell("reg")) {

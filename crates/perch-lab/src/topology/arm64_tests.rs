@@ -29,9 +29,7 @@ fn board(cpus: usize) -> fdt::Tree {
 }
 
 fn described(topology: &Topology) -> Node {
-    let blob = topology
-        .device_tree(&board(topology.cpus()).write())
-        .unwrap();
+    let blob = topology.device_tree(&board(topology.cpus()).write()).unwrap();
     let mut root = fdt::read(&blob).unwrap().root;
     assert!(root.child("chosen").is_some());
     root.child("cpus").unwrap().clone()
@@ -39,8 +37,7 @@ fn described(topology: &Topology) -> Node {
 
 fn cpus(tree: &Node) -> Vec<&Node> {
     let cpus = tree.children.iter();
-    cpus.filter(|node| node.get("device_type").is_some())
-        .collect()
+    cpus.filter(|node| node.get("device_type").is_some()).collect()
 }
 
 /// A CPU's outermost cache: its phandle, its level and its size.
@@ -49,16 +46,10 @@ fn last_level(tree: &Node, cpu: &Node) -> (u32, u32, u32) {
     let mut handle = 0;
     while let Some(next) = at.cell("next-level-cache") {
         let mut caches = tree.children.iter();
-        at = caches
-            .find(|node| node.cell("phandle") == Some(next))
-            .unwrap();
+        at = caches.find(|node| node.cell("phandle") == Some(next)).unwrap();
         handle = next;
     }
-    (
-        handle,
-        at.cell("cache-level").unwrap(),
-        at.cell("cache-size").unwrap(),
-    )
+    (handle, at.cell("cache-level").unwrap(), at.cell("cache-size").unwrap())
 }
 
 /// The path of each CPU in `cpu-map`, by its handle.
@@ -68,9 +59,7 @@ fn places(map: &Node, path: &str, found: &mut BTreeMap<u32, String>) {
         assert!(map.children.is_empty());
     }
     for (index, child) in map.children.iter().enumerate() {
-        let number = child
-            .name
-            .trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let number = child.name.trim_start_matches(|c: char| c.is_ascii_lowercase());
         assert_eq!(number, index.to_string(), "{}", child.name);
         places(child, &format!("{path}/{}", child.name), found);
     }
@@ -110,25 +99,16 @@ fn juno_has_its_numbers_capacities_and_caches() {
 fn pixel3_shares_an_l3_behind_l2s_of_their_own() {
     let topology = Topology::new(&resolve("pixel3").unwrap(), Cpus::All).unwrap();
     let tree = described(&topology);
-    let caches: BTreeSet<_> = cpus(&tree)
-        .iter()
-        .map(|cpu| last_level(&tree, cpu))
-        .collect();
+    let caches: BTreeSet<_> = cpus(&tree).iter().map(|cpu| last_level(&tree, cpu)).collect();
     assert_eq!(caches.len(), 1);
     let (_, level, bytes) = caches.into_iter().next().unwrap();
     assert_eq!((level, bytes), (3, 2 << 20));
-    let l2s: BTreeSet<_> = cpus(&tree)
-        .iter()
-        .map(|cpu| cpu.cell("next-level-cache"))
-        .collect();
+    let l2s: BTreeSet<_> = cpus(&tree).iter().map(|cpu| cpu.cell("next-level-cache")).collect();
     assert_eq!(l2s.len(), 8);
 
     let phantom = Topology::new(&resolve("pixel3-phantom").unwrap(), Cpus::All).unwrap();
     let tree = described(&phantom);
-    let caches: BTreeSet<_> = cpus(&tree)
-        .iter()
-        .map(|cpu| last_level(&tree, cpu))
-        .collect();
+    let caches: BTreeSet<_> = cpus(&tree).iter().map(|cpu| last_level(&tree, cpu)).collect();
     assert_eq!(caches.len(), 2);
     let words = phantom.left_out().join("\n");
     assert!(
@@ -149,20 +129,12 @@ fn a_cut_keeps_every_kind() {
         let capacities: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
         (capacities, topology.left_out().to_vec())
     };
-    assert_eq!(
-        capacities(8),
-        (vec![300, 300, 300, 300, 800, 800, 800, 1024], vec![])
-    );
+    assert_eq!(capacities(8), (vec![300, 300, 300, 300, 800, 800, 800, 1024], vec![]));
     let (kept, words) = capacities(6);
     assert_eq!(kept, [300, 300, 800, 800, 1024]);
-    assert_eq!(
-        words,
-        ["3 of three's 8 CPUs: the guest has 5 (2 of 4 cores in a kind)"]
-    );
+    assert_eq!(words, ["3 of three's 8 CPUs: the guest has 5 (2 of 4 cores in a kind)"]);
     assert_eq!(capacities(3).0, [300, 800, 1024]);
-    let too_few = Topology::new(&three, Cpus::AtMost(2))
-        .unwrap_err()
-        .to_string();
+    let too_few = Topology::new(&three, Cpus::AtMost(2)).unwrap_err().to_string();
     assert!(too_few.contains("leave none of capacity 1024"), "{too_few}");
     assert!(too_few.contains("at least 3"), "{too_few}");
 }
@@ -197,16 +169,11 @@ fn any_machine_is_told_by_its_tree() {
         let tree = described(&topology);
         let cpus = cpus(&tree);
         let places: Vec<String> = map(&tree).into_values().collect();
-        let places: Vec<Vec<&str>> = places
-            .iter()
-            .map(|place| place.split('/').collect())
-            .collect();
+        let places: Vec<Vec<&str>> =
+            places.iter().map(|place| place.split('/').collect()).collect();
         let caches: Vec<_> = cpus.iter().map(|node| last_level(&tree, node)).collect();
         for (a, (cpu, node)) in machine.cpus.iter().zip(&cpus).enumerate() {
-            assert_eq!(
-                node.cell("capacity-dmips-mhz"),
-                Some(asked.cpus[a].capacity)
-            );
+            assert_eq!(node.cell("capacity-dmips-mhz"), Some(asked.cpus[a].capacity));
             if machine.nodes() > 1 {
                 assert_eq!(node.cell("numa-node-id"), Some(cpu.node), "seed {seed}");
             }
@@ -220,11 +187,7 @@ fn any_machine_is_told_by_its_tree() {
                 let shared = caches[a] == caches[b];
                 assert_eq!(shared, cpu.llc == other.llc, "seed {seed}: {a} {b}");
                 if cpu.cluster.is_some() {
-                    assert_eq!(
-                        same(2),
-                        cpu.cluster == other.cluster,
-                        "seed {seed}: {a} {b}"
-                    );
+                    assert_eq!(same(2), cpu.cluster == other.cluster, "seed {seed}: {a} {b}");
                 }
                 // The kernel would take a cluster larger than an LLC for the LLC.
                 assert!(!same(2) || shared, "seed {seed}: {a} {b}");

@@ -16,11 +16,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// So many MiB, which QEMU allocates.
     pub fn own(mib: u64) -> Memory {
-        Memory {
-            mib,
-            files: Vec::new(),
-            shared: false,
-        }
+        Memory { mib, files: Vec::new(), shared: false }
     }
 
     /// The MiB of each of a machine's nodes, which are alike.

@@ -184,11 +184,7 @@ impl Topology {
 
     /// The abilities that QEMU needs for it.
     pub fn need(&self) -> Need {
-        Need {
-            arch: self.arch(),
-            l2_clusters: self.has_clusters(),
-            plugin: false,
-        }
+        Need { arch: self.arch(), l2_clusters: self.has_clusters(), plugin: false }
     }
 
     /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, with this memory, at least 64 MiB a node;

@@ -28,10 +28,8 @@ fn kunpeng920_shrinks_in_its_own_shape() {
     assert_eq!(machine.node_distance[1], [12, 10, 22, 24]);
     assert_eq!(
         topology.left_out(),
-        [
-            "112 of kunpeng920's 128 CPUs: the guest has 16 (2 of 8 clusters in an LLC, \
-          2 of 4 cores in a cluster)"
-        ]
+        ["112 of kunpeng920's 128 CPUs: the guest has 16 (2 of 8 clusters in an LLC, \
+          2 of 4 cores in a cluster)"]
     );
     let words = words(&topology);
     assert!(words.contains("-smp 16,sockets=2,dies=2,modules=2,cores=2,threads=1"));
@@ -124,14 +122,9 @@ fn any_machine_without_capacities_keeps_its_distances() {
 #[test]
 fn memory_in_files_is_named_once_for_each_node() {
     let told = |name: &str, files: &[&str], shared| {
-        let memory = Memory {
-            mib: 512,
-            files: files.iter().map(|file| file.to_string()).collect(),
-            shared,
-        };
-        guest(name, Cpus::AtMost(8))
-            .arguments(&memory, &[])
-            .join(" ")
+        let memory =
+            Memory { mib: 512, files: files.iter().map(|file| file.to_string()).collect(), shared };
+        guest(name, Cpus::AtMost(8)).arguments(&memory, &[]).join(" ")
     };
     let two = told("kunpeng920", &["/a", "/b"], true);
     for (node, path) in [(0, "/a"), (1, "/b")] {

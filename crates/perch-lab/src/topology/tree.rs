@@ -63,10 +63,7 @@ impl Branch {
         // It is nearly always the part that was asked for last.
         let found = self.parts.iter().rposition(|part| part.key == key);
         let index = found.unwrap_or_else(|| {
-            self.parts.push(Branch {
-                key,
-                ..Branch::default()
-            });
+            self.parts.push(Branch { key, ..Branch::default() });
             self.parts.len() - 1
         });
         &mut self.parts[index]

@@ -124,11 +124,7 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Capacities, MachineErr
             Err(why) => notes.push(why),
         }
     }
-    Ok(Capacities {
-        values: own,
-        source: CapacitySource::Alike,
-        notes,
-    })
+    Ok(Capacities { values: own, source: CapacitySource::Alike, notes })
 }
 
 /// The kernel's own capacities.
@@ -170,11 +166,7 @@ fn kinds(tree: &Tree, online: &[u32], notes: &mut Vec<String>) -> Result<Vec<Kin
             kinds.push(Kind { name, cpus });
         }
     }
-    let is_known = |cpu: &u32| {
-        kinds
-            .iter()
-            .any(|kind| kind.cpus.binary_search(cpu).is_ok())
-    };
+    let is_known = |cpu: &u32| kinds.iter().any(|kind| kind.cpus.binary_search(cpu).is_ok());
     if let (Some(kind), Some(cpu)) = (kinds.first(), online.iter().find(|cpu| !is_known(cpu))) {
         notes.push(format!(
             "sys/devices/{}/cpus tells a kind of core, and no such file names CPU {cpu}, so all are taken \
@@ -190,9 +182,9 @@ pub(super) fn highest_perf(tree: &Tree, cpu: u32) -> Result<Reading, MachineErro
     let file = format!("cpu/cpu{cpu}/{HIGHEST_PERF}");
     Ok(match tree.number(&file)? {
         None => Err(format!("{file} is missing")),
-        Some(UNTOLD) => Err(format!(
-            "{file} is {UNTOLD}, which firmware writes where it does not tell"
-        )),
+        Some(UNTOLD) => {
+            Err(format!("{file} is {UNTOLD}, which firmware writes where it does not tell"))
+        }
         // Levels have 8 bits (HWP).
         Some(level @ 1..UNTOLD) => Ok((file, level as u64)),
         Some(level) => Err(format!("{file} is {level}, expected 1 to 254")),
@@ -236,12 +228,7 @@ fn levels(
                 (Some(most), Some(last)) if level * 5 >= most * 4 => last.cpus.push(cpu),
                 _ => {
                     most = Some(level);
-                    levels.push(Level {
-                        kind: kind.name,
-                        cpus: vec![cpu],
-                        most: level,
-                        file,
-                    });
+                    levels.push(Level { kind: kind.name, cpus: vec![cpu], most: level, file });
                 }
             }
         }
@@ -249,18 +236,14 @@ fn levels(
     let falls = best.windows(2).all(|pair| pair[0].1 >= pair[1].1);
     let differs = best.first().map(|one| one.1) > best.last().map(|one| one.1);
     if !(falls && differs) {
-        let all: Vec<String> = best
-            .iter()
-            .map(|(kind, level)| format!("{level} for {kind}"))
-            .collect();
+        let all: Vec<String> =
+            best.iter().map(|(kind, level)| format!("{level} for {kind}")).collect();
         return Ok(Err(format!(
             "{name} is {}, expected less for the slower kind",
             all.join(" and ")
         )));
     }
-    levels
-        .iter_mut()
-        .for_each(|level| level.cpus.sort_unstable());
+    levels.iter_mut().for_each(|level| level.cpus.sort_unstable());
     Ok(Ok(levels))
 }
 
@@ -288,9 +271,5 @@ fn inferred(
         let cpus = level.cpus;
         (Group { cpus, place }, value)
     });
-    Capacities {
-        values: values.collect(),
-        source,
-        notes,
-    }
+    Capacities { values: values.collect(), source, notes }
 }

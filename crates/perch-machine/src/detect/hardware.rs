@@ -54,10 +54,9 @@ pub(super) fn caches(tree: &Tree, online: &[u32]) -> Result<Caches, MachineError
             if !matches!(kind.as_deref(), Some("Data" | "Unified")) {
                 continue;
             }
-            let (Some(level), Some(mut cpus)) = (
-                tree.number(&file("level"))?,
-                tree.cpus(&file("shared_cpu_list"))?,
-            ) else {
+            let (Some(level), Some(mut cpus)) =
+                (tree.number(&file("level"))?, tree.cpus(&file("shared_cpu_list"))?)
+            else {
                 continue;
             };
             // ia64 knew the threads that share an L1, and not that they share what is beyond.
@@ -158,9 +157,7 @@ fn idle_states(tree: &Tree, cpu: u32) -> Result<Vec<IdleState>, MachineError> {
     let mut states = Vec::new();
     for number in tree.numbered(&format!("cpu/cpu{cpu}/cpuidle"), "state") {
         let file = |name: &str| format!("cpu/cpu{cpu}/cpuidle/state{number}/{name}");
-        let name = tree
-            .text(&file("name"))
-            .unwrap_or_else(|| format!("state{number}"));
+        let name = tree.text(&file("name")).unwrap_or_else(|| format!("state{number}"));
         if name == "POLL" || tree.text(&file("disable")).as_deref() == Some("1") {
             continue;
         }

@@ -76,11 +76,8 @@ impl Host {
             _ => "were offline",
         };
         survey::left_out(&mut draft, &offline, why, &numbers);
-        let Found {
-            capacity_source,
-            capacity_notes,
-            ranking_note,
-        } = read(&tree, &numbers, &mut draft)?;
+        let Found { capacity_source, capacity_notes, ranking_note } =
+            read(&tree, &numbers, &mut draft)?;
         let notes = capacity_notes.iter().chain(&ranking_note);
         draft.sources.extend(notes.cloned());
         let machine = survey::check(draft, &numbers)?;
@@ -113,9 +110,7 @@ impl Host {
     pub fn with_kernel_capacities(mut self) -> Host {
         if self.capacity_source.is_inferred() {
             let notes = std::mem::take(&mut self.capacity_notes);
-            self.machine
-                .sources
-                .retain(|source| !notes.contains(source));
+            self.machine.sources.retain(|source| !notes.contains(source));
             for cpu in &mut self.machine.cpus {
                 cpu.capacity = 1024;
             }
@@ -156,12 +151,7 @@ fn read(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<Found, Machine
     let caches = hardware::caches(tree, online)?;
     draft.packages = packages(tree, online)?;
     nodes(tree, online, draft)?;
-    draft.cores = siblings(
-        tree,
-        online,
-        ["core_cpus_list", "thread_siblings_list"],
-        |_| Ok(true),
-    )?;
+    draft.cores = siblings(tree, online, ["core_cpus_list", "thread_siblings_list"], |_| Ok(true))?;
     llcs(tree, online, &caches, draft);
     survey::complete_llcs(draft, online, &tree.place("cpu/cpu*/cache"));
     survey::join_packages(draft, cuts_at_packages(tree, online[0]));
@@ -174,11 +164,7 @@ fn read(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<Found, Machine
     let capacities = capacity::read(tree, online)?;
     draft.capacities = capacities.values;
     survey::scale_capacities(draft);
-    let best = draft
-        .capacities
-        .iter()
-        .rev()
-        .max_by_key(|(_, value)| *value);
+    let best = draft.capacities.iter().rev().max_by_key(|(_, value)| *value);
     let best = best.map_or(online[0], |(group, _)| group.cpus[0]);
     draft.hardware = hardware::read(tree, best, &caches, draft)?;
     let rankings = ranking::read(tree, online)?;
@@ -217,10 +203,8 @@ fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
         .cpus("cpu/online")?
         .unwrap_or_else(|| directories.iter().filter(own).copied().collect());
     let present = tree.cpus("cpu/present")?.unwrap_or(directories);
-    let offline: Vec<u32> = present
-        .into_iter()
-        .filter(|cpu| online.binary_search(cpu).is_err())
-        .collect();
+    let offline: Vec<u32> =
+        present.into_iter().filter(|cpu| online.binary_search(cpu).is_err()).collect();
     if online.len() > MAX_CPUS {
         let reason = format!("{} CPUs", online.len());
         let expected = format!("a machine may have {MAX_CPUS}");
@@ -270,10 +254,7 @@ fn siblings(
             break;
         }
     }
-    Ok(groups
-        .into_iter()
-        .map(|(cpus, place)| Group { cpus, place })
-        .collect())
+    Ok(groups.into_iter().map(|(cpus, place)| Group { cpus, place }).collect())
 }
 
 /// Returns the packages, by the lists of their CPUs: s390 numbers the sockets of each book anew, and
@@ -289,10 +270,9 @@ fn packages(tree: &Tree, online: &[u32]) -> Result<Vec<Group>, MachineError> {
     for &cpu in online {
         let file = format!("cpu/cpu{cpu}/topology/physical_package_id");
         let id = tree.number(&file)?.unwrap_or(-1);
-        let group = groups.entry(id).or_insert_with(|| Group {
-            cpus: Vec::new(),
-            place: tree.place(&file),
-        });
+        let group = groups
+            .entry(id)
+            .or_insert_with(|| Group { cpus: Vec::new(), place: tree.place(&file) });
         group.cpus.push(cpu);
     }
     Ok(groups.into_values().collect())
@@ -311,9 +291,7 @@ fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineEr
         cpus.retain(|cpu| online.binary_search(cpu).is_ok());
         // A kernel is known that has each CPU in each node.
         if draft.nodes.iter().any(|node| node.cpus == cpus) {
-            draft.sources.push(format!(
-                "node {number} is left out: its CPUs are another's too"
-            ));
+            draft.sources.push(format!("node {number} is left out: its CPUs are another's too"));
         } else if !cpus.is_empty() {
             kept.push(index);
             let place = tree.place(&file);
@@ -343,20 +321,11 @@ fn nodes(tree: &Tree, online: &[u32], draft: &mut Draft) -> Result<(), MachineEr
         let Some(text) = tree.text(&file) else {
             return Ok(());
         };
-        let row: Option<Vec<u32>> = text
-            .split_whitespace()
-            .map(|word| word.parse().ok())
-            .collect();
-        let row = row
-            .filter(|row| row.len() == numbers.len())
-            .ok_or_else(|| {
-                let expected = format!("expected {} numbers, one for each node", numbers.len());
-                tree.problem(
-                    &file,
-                    format!("`{text}` is not a row of distances"),
-                    expected,
-                )
-            })?;
+        let row: Option<Vec<u32>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+        let row = row.filter(|row| row.len() == numbers.len()).ok_or_else(|| {
+            let expected = format!("expected {} numbers, one for each node", numbers.len());
+            tree.problem(&file, format!("`{text}` is not a row of distances"), expected)
+        })?;
         table.push(kept.iter().map(|&column| row[column]).collect());
     }
     draft.distance = Some((table, tree.place("node/node*/distance")));
@@ -372,9 +341,7 @@ fn llcs(tree: &Tree, online: &[u32], caches: &hardware::Caches, draft: &mut Draf
     for (cpus, cache) in found {
         let (cpus, place) = (cpus.to_vec(), tree.place(&cache.file));
         let group = Group { cpus, place };
-        draft
-            .llc_bytes
-            .extend(cache.bytes.map(|bytes| (group.clone(), bytes)));
+        draft.llc_bytes.extend(cache.bytes.map(|bytes| (group.clone(), bytes)));
         draft.llcs.push(group);
     }
 }

@@ -25,10 +25,8 @@ pub(super) struct Rankings {
 }
 
 /// The switch, on 6.13 and before and on newer kernels.
-const SWITCHES: [&str; 2] = [
-    "proc/sys/kernel/sched_itmt_enabled",
-    "sys/kernel/debug/x86/sched_itmt_enabled",
-];
+const SWITCHES: [&str; 2] =
+    ["proc/sys/kernel/sched_itmt_enabled", "sys/kernel/debug/x86/sched_itmt_enabled"];
 
 const PREFCORE: &str = "cpufreq/amd_pstate_prefcore_ranking";
 
@@ -57,9 +55,7 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Rankings, MachineError
     }
     let (least, most) = values
         .iter()
-        .fold((u64::MAX, 0), |(least, most), (_, value)| {
-            (least.min(*value), most.max(*value))
-        });
+        .fold((u64::MAX, 0), |(least, most), (_, value)| (least.min(*value), most.max(*value)));
     if least >= most {
         return Ok(Rankings::none(None));
     }
@@ -76,10 +72,9 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Rankings, MachineError
     };
     Ok(match why_not {
         Some(why) => Rankings::none(Some(format!("{rank}; {why}"))),
-        None => Rankings {
-            values,
-            note: Some(format!("{rank}, and the kernel prefers the higher")),
-        },
+        None => {
+            Rankings { values, note: Some(format!("{rank}, and the kernel prefers the higher")) }
+        }
     })
 }
 
@@ -94,9 +89,6 @@ fn prefcore(tree: &Tree, cpu: u32) -> Result<Reading, MachineError> {
 
 impl Rankings {
     fn none(note: Option<String>) -> Rankings {
-        Rankings {
-            values: Vec::new(),
-            note,
-        }
+        Rankings { values: Vec::new(), note }
     }
 }

@@ -19,10 +19,7 @@ const SYSTEM: &str = "sys/devices/system";
 
 impl Tree {
     pub fn new(root: &Path) -> Tree {
-        Tree {
-            root: root.to_path_buf(),
-            origin: root.display().to_string(),
-        }
+        Tree { root: root.to_path_buf(), origin: root.display().to_string() }
     }
 
     /// Returns the text of a file below `sys/devices/system`, without white space and NULs around it; `None` where the file is
@@ -37,9 +34,7 @@ impl Tree {
         let bytes = perch_file::bytes(&self.root.join(file), Kind::SYSFS).ok()?;
         // Some kernels end a list of CPUs with a NUL, and tar fills what a file of sysfs lacks of its page.
         let ends = |c: char| c.is_whitespace() || c == '\0';
-        let text = String::from_utf8_lossy(&bytes)
-            .trim_matches(ends)
-            .to_string();
+        let text = String::from_utf8_lossy(&bytes).trim_matches(ends).to_string();
         (!text.is_empty()).then_some(text)
     }
 
@@ -128,9 +123,5 @@ impl Tree {
 }
 
 fn excerpt(text: &str) -> String {
-    text.chars()
-        .take(40)
-        .collect::<String>()
-        .escape_default()
-        .to_string()
+    text.chars().take(40).collect::<String>().escape_default().to_string()
 }

@@ -15,17 +15,10 @@ const MAX_LISTED: usize = 12;
 const MAX_NODES: usize = 16;
 
 pub(super) fn facts(machine: &Machine, width: usize) -> String {
-    let mut list = List {
-        out: String::new(),
-        width,
-    };
+    let mut list = List { out: String::new(), width };
     let count = machine.cpus.len();
     let smt = match machine.has_smt() {
-        true => format!(
-            "{} cores with up to {} threads",
-            machine.cores(),
-            threads(machine)
-        ),
+        true => format!("{} cores with up to {} threads", machine.cores(), threads(machine)),
         false => "no SMT".to_string(),
     };
     list.item("CPUs", &format!("{count}: {smt}"));
@@ -55,10 +48,7 @@ pub(super) fn facts(machine: &Machine, width: usize) -> String {
 
 fn threads(machine: &Machine) -> usize {
     let mut threads: BTreeMap<u32, usize> = BTreeMap::new();
-    machine
-        .cpus
-        .iter()
-        .for_each(|cpu| *threads.entry(cpu.core).or_default() += 1);
+    machine.cpus.iter().for_each(|cpu| *threads.entry(cpu.core).or_default() += 1);
     threads.into_values().max().unwrap_or(1)
 }
 
@@ -142,35 +132,21 @@ fn distances(machine: &Machine, list: &mut List) {
     let table = &machine.node_distance;
     if nodes > MAX_NODES || INDENT + 4 * (nodes + 1) > list.width {
         let farthest = table.iter().flatten().max().copied().unwrap_or(10);
-        return list.item(
-            "distances",
-            &format!("10 to {farthest} between {nodes} nodes"),
-        );
+        return list.item("distances", &format!("10 to {farthest} between {nodes} nodes"));
     }
-    let cells = |row: &[u32]| {
-        row.iter()
-            .map(|cell| format!("{cell:>4}"))
-            .collect::<String>()
-    };
+    let cells = |row: &[u32]| row.iter().map(|cell| format!("{cell:>4}")).collect::<String>();
     let head: Vec<u32> = (0..nodes as u32).collect();
-    list.out
-        .push_str(&format!("{:<INDENT$}    {}\n", "distances", cells(&head)));
+    list.out.push_str(&format!("{:<INDENT$}    {}\n", "distances", cells(&head)));
     for (node, row) in table.iter().enumerate() {
-        list.out
-            .push_str(&format!("{:<INDENT$}{node:>4}{}\n", "", cells(row)));
+        list.out.push_str(&format!("{:<INDENT$}{node:>4}{}\n", "", cells(row)));
     }
 }
 
 fn hardware(machine: &Machine, list: &mut List) {
     let hardware = &machine.hardware;
-    let whose = if hardware.l2_per_cluster {
-        "cluster"
-    } else {
-        "core"
-    };
-    let sizes: BTreeSet<u64> = (0..machine.llcs() as u32)
-        .map(|llc| machine.llc_bytes(llc))
-        .collect();
+    let whose = if hardware.l2_per_cluster { "cluster" } else { "core" };
+    let sizes: BTreeSet<u64> =
+        (0..machine.llcs() as u32).map(|llc| machine.llc_bytes(llc)).collect();
     let sizes: Vec<String> = sizes.into_iter().rev().map(size).collect();
     let llc = sizes.join(" or ");
     let caches = match hardware.l2_bytes {
@@ -179,10 +155,7 @@ fn hardware(machine: &Machine, list: &mut List) {
     };
     let l1d = size(hardware.l1d_bytes);
     let line = hardware.line_bytes;
-    list.item(
-        "caches",
-        &format!("L1d {l1d} a core, {caches}; lines of {line} bytes"),
-    );
+    list.item("caches", &format!("L1d {l1d} a core, {caches}; lines of {line} bytes"));
     list.item("frequency", &format!("{} MHz", hardware.frequency_mhz));
     let seen = distances_seen(machine);
     list.item("transfer", &by_distance(&hardware.transfer_ns, &seen));
@@ -201,10 +174,7 @@ fn hardware(machine: &Machine, list: &mut List) {
     list.item("idle states", &states.join(", "));
     if machine.has_smt() {
         let percent = hardware.smt_throughput_1024 * 100 / 1024;
-        list.item(
-            "SMT",
-            &format!("a thread runs at {percent} % while its sibling runs"),
-        );
+        list.item("SMT", &format!("a thread runs at {percent} % while its sibling runs"));
     }
     if hardware.stall_pct > 0 {
         let stall = format!("{} % of the work, as long on any CPU", hardware.stall_pct);
@@ -217,8 +187,7 @@ fn distances_seen(machine: &Machine) -> BTreeSet<Distance> {
     let cpus = machine.cpus.len();
     let step = cpus.div_ceil(256);
     let from = (0..cpus).step_by(step);
-    from.flat_map(|a| (0..cpus).map(move |b| machine.distance(a, b)))
-        .collect()
+    from.flat_map(|a| (0..cpus).map(move |b| machine.distance(a, b))).collect()
 }
 
 fn by_distance(costs: &ByDistance, seen: &BTreeSet<Distance>) -> String {

@@ -15,12 +15,7 @@ pub(super) fn width(parts: &[Part]) -> usize {
 
 /// Returns the number of columns between the borders of a box.
 fn inner(part: &Part) -> usize {
-    let text = part
-        .lines
-        .iter()
-        .map(|line| line.len() + 2)
-        .max()
-        .unwrap_or(2);
+    let text = part.lines.iter().map(|line| line.len() + 2).max().unwrap_or(2);
     text.max(row(&part.children))
 }
 
@@ -52,10 +47,7 @@ pub(super) fn grid(parts: &[Part]) -> String {
     let mut depths = Vec::new();
     heights(parts, 0, &mut depths);
     let rows = depths.iter().map(|height| height + 1).sum::<usize>() + 1;
-    let mut canvas = Canvas {
-        rows: vec![vec![b' '; width(parts)]; rows],
-        heights: depths,
-    };
+    let mut canvas = Canvas { rows: vec![vec![b' '; width(parts)]; rows], heights: depths };
     let mut x = 0;
     for part in parts {
         let columns = inner(part);
@@ -78,14 +70,10 @@ impl Canvas {
         let right = x + columns + 1;
         for edge in [y, bottom] {
             (x..=right).for_each(|at| self.line(edge, at, b'-'));
-            [x, right]
-                .into_iter()
-                .for_each(|at| self.rows[edge][at] = b'+');
+            [x, right].into_iter().for_each(|at| self.rows[edge][at] = b'+');
         }
         for row in y + 1..bottom {
-            [x, right]
-                .into_iter()
-                .for_each(|at| self.line(row, at, b'|'));
+            [x, right].into_iter().for_each(|at| self.line(row, at, b'|'));
         }
         for (index, line) in part.lines.iter().enumerate() {
             // The text of a leaf is centred, as numbers in narrow columns are; labels start at the

@@ -21,13 +21,8 @@ const MAX_GRIDS: usize = 24;
 pub fn draw(machine: &Machine, width: usize) -> String {
     let width = width.max(MIN_WIDTH);
     let outline = Outline::new(machine);
-    let mut grids = Grids {
-        outline: &outline,
-        width,
-        drawn: 0,
-        skipped: false,
-        out: String::new(),
-    };
+    let mut grids =
+        Grids { outline: &outline, width, drawn: 0, skipped: false, out: String::new() };
     let all: Vec<u32> = (0..machine.cpus.len() as u32).collect();
     grids.draw(&all, 0);
 

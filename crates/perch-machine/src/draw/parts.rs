@@ -42,8 +42,7 @@ impl<'a> Outline<'a> {
         // Returns true where each group of `inner` lies in one group of `outer`.
         let nested = |inner: &dyn Fn(&Cpu) -> u32, outer: &dyn Fn(&Cpu) -> u32| {
             let mut home = BTreeMap::new();
-            cpus.iter()
-                .all(|cpu| *home.entry(inner(cpu)).or_insert(outer(cpu)) == outer(cpu))
+            cpus.iter().all(|cpu| *home.entry(inner(cpu)).or_insert(outer(cpu)) == outer(cpu))
         };
         let package = |cpu: &Cpu| cpu.package;
         let node = |cpu: &Cpu| cpu.node;
@@ -79,11 +78,7 @@ impl<'a> Outline<'a> {
             [little, big] => Some((little, big)),
             _ => None,
         };
-        Outline {
-            machine,
-            levels,
-            kinds,
-        }
+        Outline { machine, levels, kinds }
     }
 
     pub fn levels(&self) -> usize {
@@ -125,23 +120,14 @@ impl<'a> Outline<'a> {
     /// Returns the boxes for `cpus` from `level` down.
     pub fn parts(&self, cpus: &[u32], level: usize, limits: &Limits) -> Vec<Part> {
         let groups = self.split(cpus, level);
-        let shapes: Vec<String> = groups
-            .iter()
-            .map(|group| self.shape(group, level))
-            .collect();
+        let shapes: Vec<String> = groups.iter().map(|group| self.shape(group, level)).collect();
         let mut parts = Vec::new();
         let mut at = 0;
         while at < groups.len() {
-            let alike = shapes[at..]
-                .iter()
-                .take_while(|shape| **shape == shapes[at])
-                .count();
+            let alike = shapes[at..].iter().take_while(|shape| **shape == shapes[at]).count();
             let shown = alike.min(limits[level]);
-            parts.extend(
-                groups[at..at + shown]
-                    .iter()
-                    .map(|group| self.part(group, level, limits)),
-            );
+            parts
+                .extend(groups[at..at + shown].iter().map(|group| self.part(group, level, limits)));
             if alike > shown {
                 parts.push(Part {
                     lines: vec![format!("{} more", alike - shown)],
@@ -173,20 +159,12 @@ impl<'a> Outline<'a> {
         } else if self.machine.is_asymmetric() {
             lines.push(capacity.to_string());
         }
-        let threads = Part {
-            lines,
-            centred: true,
-            children: Vec::new(),
-        };
+        let threads = Part { lines, centred: true, children: Vec::new() };
         let hardware = &self.machine.hardware;
         if hardware.l2_bytes == 0 || hardware.l2_per_cluster {
             return threads;
         }
-        Part {
-            lines: vec!["L2".to_string()],
-            centred: true,
-            children: vec![threads],
-        }
+        Part { lines: vec!["L2".to_string()], centred: true, children: vec![threads] }
     }
 
     fn label(&self, cpus: &[u32], level: usize) -> String {
@@ -208,11 +186,7 @@ impl<'a> Outline<'a> {
 
     /// Returns the line above a grid that shows only one part.
     pub fn heading(&self, cpus: &[u32], level: usize) -> String {
-        format!(
-            "{}, CPUs {}:",
-            self.label(cpus, level),
-            cpulist::format(cpus)
-        )
+        format!("{}, CPUs {}:", self.label(cpus, level), cpulist::format(cpus))
     }
 
     /// Returns a text that is equal for parts that are drawn alike except for their numbers.

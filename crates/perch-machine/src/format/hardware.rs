@@ -19,22 +19,10 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
     } else {
         idle_states(raw, source)?
     };
-    let line_bytes = number(
-        "line_bytes",
-        &raw.line_bytes,
-        base.line_bytes,
-        16..=4096,
-        source,
-    )?;
+    let line_bytes = number("line_bytes", &raw.line_bytes, base.line_bytes, 16..=4096, source)?;
     if !line_bytes.is_power_of_two() {
         let expected = "a power of two";
-        return Err(refuse(
-            "line_bytes",
-            &raw.line_bytes,
-            line_bytes,
-            expected,
-            source,
-        ));
+        return Err(refuse("line_bytes", &raw.line_bytes, line_bytes, expected, source));
     }
     let memory = match &raw.memory_ns {
         None => base.memory_ns,
@@ -79,28 +67,10 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             0..=MAX_NS,
             source,
         )?,
-        llc_hit_ns: number(
-            "llc_hit_ns",
-            &raw.llc_hit_ns,
-            base.llc_hit_ns,
-            0..=MAX_NS,
-            source,
-        )?,
+        llc_hit_ns: number("llc_hit_ns", &raw.llc_hit_ns, base.llc_hit_ns, 0..=MAX_NS, source)?,
         wake_ns: number("wake_ns", &raw.wake_ns, base.wake_ns, 0..=MAX_NS, source)?,
-        examine_ns: number(
-            "examine_ns",
-            &raw.examine_ns,
-            base.examine_ns,
-            0..=MAX_NS,
-            source,
-        )?,
-        balance_ns: number(
-            "balance_ns",
-            &raw.balance_ns,
-            base.balance_ns,
-            0..=MAX_NS,
-            source,
-        )?,
+        examine_ns: number("examine_ns", &raw.examine_ns, base.examine_ns, 0..=MAX_NS, source)?,
+        balance_ns: number("balance_ns", &raw.balance_ns, base.balance_ns, 0..=MAX_NS, source)?,
         balance_lines: number(
             "balance_lines",
             &raw.balance_lines,
@@ -139,24 +109,14 @@ fn core(raw: Option<&RawCore>, source: &Source) -> Result<Core, MachineError> {
             base.instructions_per_100_cycles,
             10..=1000,
         )?,
-        misses_at_once: key(
-            "misses_at_once",
-            &raw.misses_at_once,
-            base.misses_at_once,
-            1..=64,
-        )?,
+        misses_at_once: key("misses_at_once", &raw.misses_at_once, base.misses_at_once, 1..=64)?,
         reorder_instructions: key(
             "reorder_instructions",
             &raw.reorder_instructions,
             base.reorder_instructions,
             0..=4096,
         )?,
-        store_buffer: key(
-            "store_buffer",
-            &raw.store_buffer,
-            base.store_buffer,
-            0..=512,
-        )?,
+        store_buffer: key("store_buffer", &raw.store_buffer, base.store_buffer, 0..=512)?,
     })
 }
 
@@ -215,15 +175,7 @@ fn by_distance(
         return Ok(default);
     };
     let raw = given.get_ref();
-    let levels = [
-        raw.cpu,
-        raw.core,
-        raw.cluster,
-        raw.llc,
-        raw.node,
-        raw.package,
-        raw.machine,
-    ];
+    let levels = [raw.cpu, raw.core, raw.cluster, raw.llc, raw.node, raw.package, raw.machine];
     let mut values = default;
     for (slot, level) in values.0.iter_mut().zip(levels) {
         *slot = level.unwrap_or(*slot);

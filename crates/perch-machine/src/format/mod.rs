@@ -34,26 +34,17 @@ pub(crate) struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(text: &'a str, origin: &'a str) -> Source<'a> {
         let lines = Lines::new(text);
-        Source {
-            origin,
-            text,
-            lines,
-        }
+        Source { origin, text, lines }
     }
 
     pub fn place(&self, key: impl Into<String>, span: Range<usize>) -> Place {
-        Place {
-            key: key.into(),
-            line: Some(self.lines.of(span.start)),
-        }
+        Place { key: key.into(), line: Some(self.lines.of(span.start)) }
     }
 
     /// Returns the error for a refusal of the TOML parser, with the key on that line.
     fn refusal(&self, error: &toml::de::Error) -> MachineError {
         let line = error.span().map(|span| self.lines.of(span.start));
-        let text = line
-            .and_then(|line| self.text.lines().nth(line - 1))
-            .unwrap_or("");
+        let text = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or("");
         let key = match text.trim().strip_prefix('[') {
             Some(header) => header.trim_matches(['[', ']']),
             None => text.split_once('=').map_or("", |(key, _)| key.trim()),
@@ -122,20 +113,11 @@ fn draft(file: RawFile, source: &Source) -> Result<Draft, MachineError> {
     draft.packages = groups(&file.package, "package", source)?;
     if let Some(topology) = &file.topology {
         let place = source.place("topology", topology.span());
-        let levels = [
-            &draft.cores,
-            &draft.clusters,
-            &draft.llcs,
-            &draft.nodes,
-            &draft.packages,
-        ];
+        let levels = [&draft.cores, &draft.clusters, &draft.llcs, &draft.nodes, &draft.packages];
         if let Some(group) = levels.into_iter().flatten().next() {
             return Err(place.problem(
                 source.origin,
-                format!(
-                    "the topology is said twice: here, and in `{}`",
-                    group.place.key
-                ),
+                format!("the topology is said twice: here, and in `{}`", group.place.key),
                 "expected `[topology]`, or tables of CPU lists, not both",
             ));
         }

@@ -51,41 +51,34 @@ impl Regular {
         let value = |key: &str, given: Option<u64>| match given {
             None => Ok(1),
             Some(count @ 1..=8192) => Ok(count as usize),
-            Some(count) => Err(Place {
-                key: format!("topology.{key}"),
-                ..place.clone()
-            }
-            .problem(
+            Some(count) => Err(Place { key: format!("topology.{key}"), ..place.clone() }.problem(
                 origin,
                 format!("{count} is out of range"),
                 format!("expected 1 to {MAX_CPUS}"),
             )),
         };
         let refuse = |reason: &str, expected: &str| Err(place.problem(origin, reason, expected));
-        let (clusters_per_llc, cores) = match (
-            raw.clusters_per_llc,
-            raw.cores_per_cluster,
-            raw.cores_per_llc,
-        ) {
-            (Some(clusters), Some(cores), None) => (
-                value("clusters_per_llc", Some(clusters))?,
-                value("cores_per_cluster", Some(cores))?,
-            ),
-            (None, None, Some(cores)) => (0, value("cores_per_llc", Some(cores))?),
-            (None, None, None) => {
-                return refuse(
-                    "the number of cores is missing",
-                    "expected `cores_per_llc`, or `clusters_per_llc` and `cores_per_cluster`",
-                );
-            }
-            _ => {
-                return refuse(
-                    "the cores of an LLC are not said in one way",
-                    "expected `cores_per_llc` alone (no clusters), or `clusters_per_llc` and \
+        let (clusters_per_llc, cores) =
+            match (raw.clusters_per_llc, raw.cores_per_cluster, raw.cores_per_llc) {
+                (Some(clusters), Some(cores), None) => (
+                    value("clusters_per_llc", Some(clusters))?,
+                    value("cores_per_cluster", Some(cores))?,
+                ),
+                (None, None, Some(cores)) => (0, value("cores_per_llc", Some(cores))?),
+                (None, None, None) => {
+                    return refuse(
+                        "the number of cores is missing",
+                        "expected `cores_per_llc`, or `clusters_per_llc` and `cores_per_cluster`",
+                    );
+                }
+                _ => {
+                    return refuse(
+                        "the cores of an LLC are not said in one way",
+                        "expected `cores_per_llc` alone (no clusters), or `clusters_per_llc` and \
                          `cores_per_cluster` together",
-                );
-            }
-        };
+                    );
+                }
+            };
         if raw.node_interleave && raw.nodes_per_package.is_some() {
             return refuse(
                 "`node_interleave` makes one node of all packages, which leaves nothing for \
@@ -116,9 +109,7 @@ impl Regular {
             self.cores,
             self.threads_per_core,
         ];
-        let cpus = factors
-            .iter()
-            .try_fold(1usize, |product, factor| product.checked_mul(*factor));
+        let cpus = factors.iter().try_fold(1usize, |product, factor| product.checked_mul(*factor));
         match cpus {
             Some(1..=MAX_CPUS) => Ok(()),
             Some(0) => Err(place.problem(origin, "the machine has no CPUs", "expected at least 1")),

@@ -37,12 +37,8 @@ pub(super) fn to_toml(machine: &Machine) -> String {
         }
         out.push_str("]\n");
     }
-    values(&mut out, "capacity", machine, |cpu| {
-        (cpu.capacity != 1024).then_some(cpu.capacity)
-    });
-    values(&mut out, "ranking", machine, |cpu| {
-        (cpu.ranking != 0).then_some(cpu.ranking)
-    });
+    values(&mut out, "capacity", machine, |cpu| (cpu.capacity != 1024).then_some(cpu.capacity));
+    values(&mut out, "ranking", machine, |cpu| (cpu.ranking != 0).then_some(cpu.ranking));
     out.push_str("\n[numa]\ndistance = [\n");
     for row in &machine.node_distance {
         let _ = writeln!(out, "    {row:?},");
@@ -73,11 +69,7 @@ fn hardware(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "tick_ns = {}", hardware.tick_ns);
     let (local, remote) = hardware.memory_ns;
     let _ = writeln!(out, "memory_ns = {{ local = {local}, remote = {remote} }}");
-    let _ = writeln!(
-        out,
-        "smt_throughput_1024 = {}",
-        hardware.smt_throughput_1024
-    );
+    let _ = writeln!(out, "smt_throughput_1024 = {}", hardware.smt_throughput_1024);
     let _ = writeln!(out, "stall_pct = {}", hardware.stall_pct);
     if let Some(line) = hardware.contended_line {
         let _ = writeln!(

@@ -30,10 +30,7 @@ pub(super) fn capacities(
     let origin = draft.origin.clone();
     let (mut kinds, mut told) = (Vec::new(), 0);
     for kind in &document.cpu_kinds {
-        let place = Place {
-            key: "cpukind".to_string(),
-            line: Some(kind.line),
-        };
+        let place = Place { key: "cpukind".to_string(), line: Some(kind.line) };
         let mut cpus = set(&kind.cpuset, "cpuset", &place, &origin)?;
         cpus.retain(|cpu| numbers.binary_search(cpu).is_ok());
         told += cpus.len();
@@ -56,9 +53,7 @@ pub(super) fn capacities(
             let value = kind.infos.get("LinuxCapacity").map(|text| text.trim());
             let Some(value) = value.and_then(|text| text.parse().ok()) else {
                 let reason = "LinuxCapacity is not a number, or only other kinds have it";
-                return Err(group
-                    .place
-                    .problem(&origin, reason, "expected it of each kind"));
+                return Err(group.place.problem(&origin, reason, "expected it of each kind"));
             };
             draft.capacities.push((group, value));
         }
@@ -74,9 +69,7 @@ pub(super) fn capacities(
     if let Ok(mhz @ 1..) = u32::try_from(most) {
         draft.hardware.frequency_mhz = mhz;
     }
-    let falls = by_mhz
-        .windows(2)
-        .all(|pair| pair[0].efficiency <= pair[1].efficiency);
+    let falls = by_mhz.windows(2).all(|pair| pair[0].efficiency <= pair[1].efficiency);
     if least == 0 || least == most || !falls || told != numbers.len() {
         if count > 1 {
             draft.sources.push(format!(
@@ -86,18 +79,14 @@ pub(super) fn capacities(
         }
         return Ok(());
     }
-    let words = types
-        .iter()
-        .map(|(name, one)| format!("{name} {} MHz", one.mhz));
+    let words = types.iter().map(|(name, one)| format!("{name} {} MHz", one.mhz));
     draft.sources.push(format!(
         "capacities are the largest FrequencyMaxMHz of each CoreType: {}; the slower kind also does less in \
          a cycle, so they differ more than this",
         words.collect::<Vec<_>>().join(", ")
     ));
     let values = types.into_values();
-    draft.capacities = values
-        .map(|one| (one.group, (one.mhz * 1024 / most).max(1)))
-        .collect();
+    draft.capacities = values.map(|one| (one.group, (one.mhz * 1024 / most).max(1))).collect();
     Ok(())
 }
 
@@ -117,11 +106,7 @@ fn types(kinds: Vec<(&CpuKind, Group)>) -> BTreeMap<String, Type> {
             }
             None => {
                 let efficiency = kind.efficiency;
-                let one = Type {
-                    group,
-                    efficiency,
-                    mhz,
-                };
+                let one = Type { group, efficiency, mhz };
                 types.insert(name, one);
             }
         }

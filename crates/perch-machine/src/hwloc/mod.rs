@@ -28,10 +28,7 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
     let topology = Topology::new(&document, origin)?;
     let numbers: Vec<u32> = topology.pus.keys().copied().collect();
     let mut draft = Draft::new(origin, "imported");
-    let model = document
-        .infos
-        .get("CPUModel")
-        .map_or("A machine", |model| model.trim());
+    let model = document.infos.get("CPUModel").map_or("A machine", |model| model.trim());
     let count = numbers.len();
     draft.description = format!("{model}, {count} CPUs, imported from hwloc");
     draft.sources = vec![format!("hwloc XML: {origin}")];
@@ -53,10 +50,8 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
     let mut nodes = topology.members(|pu| node_objects.get(&pu).copied());
     nodes.sort_by_key(|(node, _)| number(&document.objects[*node]));
     draft.nodes = topology.groups_of(nodes.clone());
-    let node_numbers: Vec<u64> = nodes
-        .iter()
-        .map(|(node, _)| number(&document.objects[*node]))
-        .collect();
+    let node_numbers: Vec<u64> =
+        nodes.iter().map(|(node, _)| number(&document.objects[*node])).collect();
     let all = document.objects.iter().filter(|o| o.kind == "NUMANode");
     let kept: BTreeSet<&u64> = node_numbers.iter().collect();
     let empty = all.map(number).filter(|node| !kept.contains(node));
@@ -75,9 +70,7 @@ pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         let place = place(&document.objects[cache]);
         let group = Group { cpus, place };
         let bytes = topology.size(cache, "cache_size");
-        draft
-            .llc_bytes
-            .extend(bytes.map(|bytes| (group.clone(), bytes)));
+        draft.llc_bytes.extend(bytes.map(|bytes| (group.clone(), bytes)));
         draft.llcs.push(group);
     }
     survey::complete_llcs(&mut draft, &numbers, &Place::key("L3Cache"));
@@ -109,10 +102,7 @@ impl<'a> Topology<'a> {
                 continue;
             }
             let place = place(object);
-            let number = object
-                .attributes
-                .get("os_index")
-                .and_then(|n| n.parse::<u32>().ok());
+            let number = object.attributes.get("os_index").and_then(|n| n.parse::<u32>().ok());
             let Some(number) = number.filter(|number| (*number as usize) < MAX_CPUS) else {
                 let expected = format!("expected a number below {MAX_CPUS}");
                 return Err(place.problem(origin, "a PU without a usable `os_index`", expected));
@@ -126,11 +116,7 @@ impl<'a> Topology<'a> {
             let expected = "expected the XML that `lstopo file.xml` writes without filters";
             return Err(Place::key("PU").problem(origin, "the machine has no PU", expected));
         }
-        Ok(Topology {
-            document,
-            origin,
-            pus,
-        })
+        Ok(Topology { document, origin, pus })
     }
 
     /// Returns the CPUs that the file counts as the machine's and has no PU of.
@@ -154,14 +140,11 @@ impl<'a> Topology<'a> {
     }
 
     fn innermost(&self, pu: usize, wanted: impl Fn(&Object) -> bool) -> Option<usize> {
-        self.around(pu)
-            .find(|&at| wanted(&self.document.objects[at]))
+        self.around(pu).find(|&at| wanted(&self.document.objects[at]))
     }
 
     fn outermost(&self, pu: usize, wanted: impl Fn(&Object) -> bool) -> Option<usize> {
-        self.around(pu)
-            .filter(|&at| wanted(&self.document.objects[at]))
-            .last()
+        self.around(pu).filter(|&at| wanted(&self.document.objects[at])).last()
     }
 
     /// Returns an attribute that is a size, where it is one.
@@ -174,9 +157,7 @@ impl<'a> Topology<'a> {
     /// Returns the last-level cache of a PU. On s390, which shows a core's own caches alone, there is none.
     fn llc(&self, pu: usize) -> Option<usize> {
         let infos = &self.document.infos;
-        let s390 = infos
-            .get("Architecture")
-            .is_some_and(|arch| arch.starts_with("s390"));
+        let s390 = infos.get("Architecture").is_some_and(|arch| arch.starts_with("s390"));
         let kinds = ["L2Cache", "L3Cache", "L4Cache", "L5Cache"];
         self.outermost(pu, |o| !s390 && kinds.contains(&o.kind.as_str()))
     }
@@ -205,10 +186,7 @@ impl<'a> Topology<'a> {
     }
 
     fn everything(&self, kind: &str) -> Group {
-        Group {
-            cpus: self.pus.keys().copied().collect(),
-            place: Place::key(kind),
-        }
+        Group { cpus: self.pus.keys().copied().collect(), place: Place::key(kind) }
     }
 
     /// Returns the NUMA node of each PU: the first one attached to the nearest object around the PU
@@ -228,9 +206,7 @@ impl<'a> Topology<'a> {
         let mut attached: BTreeMap<usize, usize> = BTreeMap::new();
         for (index, object) in objects.iter().enumerate() {
             if object.kind == "NUMANode" {
-                let home = self
-                    .around(index)
-                    .find(|&at| objects[at].kind != "MemCache");
+                let home = self.around(index).find(|&at| objects[at].kind != "MemCache");
                 if let Some(home) = home {
                     attached.entry(home).or_insert(index);
                 }
@@ -276,10 +252,7 @@ impl<'a> Topology<'a> {
         let Some(found) = all.find(|d| d.kind == "NUMANode" && d.latency) else {
             return Ok(None);
         };
-        let place = Place {
-            key: "distances2".to_string(),
-            line: Some(found.line),
-        };
+        let place = Place { key: "distances2".to_string(), line: Some(found.line) };
         let size = found.indexes.len();
         if found.values.len() != size * size {
             return Err(place.problem(
@@ -297,12 +270,7 @@ impl<'a> Topology<'a> {
             columns.push(column);
         }
         let value = |a: usize, b: usize| u32::try_from(found.values[a * size + b]);
-        let row = |&a: &usize| {
-            columns
-                .iter()
-                .map(|&b| value(a, b))
-                .collect::<Result<Vec<_>, _>>()
-        };
+        let row = |&a: &usize| columns.iter().map(|&b| value(a, b)).collect::<Result<Vec<_>, _>>();
         match columns.iter().map(row).collect() {
             Ok(table) => Ok(Some((table, place))),
             Err(_) => Err(place.problem(self.origin, "a distance beyond 2^32", "")),
@@ -330,11 +298,7 @@ fn place(object: &Object) -> Place {
 }
 
 fn number(object: &Object) -> u64 {
-    object
-        .attributes
-        .get("os_index")
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0)
+    object.attributes.get("os_index").and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 /// Reads the set of CPUs in the attribute `key`.
@@ -347,11 +311,7 @@ fn set(text: &str, key: &str, place: &Place, origin: &str) -> Result<Vec<u32>, M
 
 /// Reads the cache sizes of the first PU of the most capable kind.
 fn hardware(topology: &Topology, draft: &mut Draft) {
-    let best = draft
-        .capacities
-        .iter()
-        .rev()
-        .max_by_key(|(_, value)| *value);
+    let best = draft.capacities.iter().rev().max_by_key(|(_, value)| *value);
     let best = best.and_then(|(group, _)| topology.pus.get(group.cpus.first()?));
     let Some(&pu) = best.or(topology.pus.values().next()) else {
         return;

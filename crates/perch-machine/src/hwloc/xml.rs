@@ -188,17 +188,10 @@ impl Parser<'_> {
         // The reader's own search for an attribute given twice takes the square of their number.
         for attribute in element.attributes().with_checks(false) {
             let broken = |error: String| {
-                self.problem(
-                    at,
-                    name,
-                    format!("an attribute cannot be read: {error}"),
-                    EXPECTED,
-                )
+                self.problem(at, name, format!("an attribute cannot be read: {error}"), EXPECTED)
             };
             let attribute = attribute.map_err(|error| broken(error.to_string()))?;
-            let value = attribute
-                .unescape_value()
-                .map_err(|error| broken(error.to_string()))?;
+            let value = attribute.unescape_value().map_err(|error| broken(error.to_string()))?;
             let key = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
             if attributes.contains_key(&key) {
                 return Err(broken(format!("`{key}` is there twice")));
@@ -265,11 +258,7 @@ impl Parser<'_> {
         };
         let indexes = element == "indexes";
         if let Some(last) = self.document.distances.last_mut() {
-            let list = if indexes {
-                &mut last.indexes
-            } else {
-                &mut last.values
-            };
+            let list = if indexes { &mut last.indexes } else { &mut last.values };
             list.extend(numbers);
         }
         Ok(())

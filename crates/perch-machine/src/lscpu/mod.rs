@@ -56,10 +56,7 @@ pub fn from_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
 
 /// The place of a line, which has no key.
 fn at_line(line: Option<usize>) -> Place {
-    Place {
-        line,
-        ..Place::default()
-    }
+    Place { line, ..Place::default() }
 }
 
 /// Returns the draft of a machine that lscpu describes.
@@ -80,10 +77,7 @@ fn finish(mut draft: Draft, numbers: &[u32]) -> Result<Machine, MachineError> {
     draft.sources.push(note.to_string());
     for level in [&mut draft.packages, &mut draft.nodes] {
         if level.is_empty() {
-            level.push(Group {
-                cpus: numbers.to_vec(),
-                place: Place::default(),
-            });
+            level.push(Group { cpus: numbers.to_vec(), place: Place::default() });
         }
     }
     survey::complete_llcs(&mut draft, numbers, &Place::default());
@@ -125,9 +119,7 @@ fn of_table(table: &Table, origin: &str) -> Result<Machine, MachineError> {
         Ok(None)
     };
     draft.llcs = cpus.groups(llc)?;
-    let cluster = ["CLUSTER", "L2"]
-        .into_iter()
-        .find(|name| table.columns.contains(name));
+    let cluster = ["CLUSTER", "L2"].into_iter().find(|name| table.columns.contains(name));
     if let Some(cluster) = cluster {
         draft.clusters = cpus.groups(|row| row.numbers(&[cluster], origin))?;
     }

@@ -78,29 +78,21 @@ pub(super) fn read(all: &[Field], origin: &str) -> Result<Machine, MachineError>
 
     let (name, sockets) = fields.sockets()?;
     let Some(packages) = parts(sockets, &numbers, &draft.nodes) else {
-        return Err(fields.refuse(
-            name,
-            "the summary does not tell which CPUs are in which socket",
-        ));
+        return Err(fields.refuse(name, "the summary does not tell which CPUs are in which socket"));
     };
     draft.packages = packages;
     let (l2, l3) = (fields.cache("L2")?, fields.cache("L3")?);
     // The innermost, which is shared, has the cores of a cluster.
-    for (level, groups) in [
-        (&l2, &mut draft.clusters),
-        (l3.as_ref().map_or(&l2, |_| &l3), &mut draft.llcs),
-    ] {
+    for (level, groups) in
+        [(&l2, &mut draft.clusters), (l3.as_ref().map_or(&l2, |_| &l3), &mut draft.llcs)]
+    {
         let Some(cache) = level else {
             continue;
         };
-        let Some(found) = cache
-            .count
-            .and_then(|count| parts(count, &numbers, &draft.nodes))
-        else {
-            return Err(fields.refuse(
-                &cache.name,
-                "the summary does not tell which CPUs share which",
-            ));
+        let Some(found) = cache.count.and_then(|count| parts(count, &numbers, &draft.nodes)) else {
+            return Err(
+                fields.refuse(&cache.name, "the summary does not tell which CPUs share which")
+            );
         };
         *groups = found;
     }
@@ -120,9 +112,7 @@ pub(super) fn read(all: &[Field], origin: &str) -> Result<Machine, MachineError>
         }
         None => {}
     }
-    let mhz = fields
-        .get("CPU max MHz")
-        .and_then(|field| field.data.parse().ok());
+    let mhz = fields.get("CPU max MHz").and_then(|field| field.data.parse().ok());
     if let Some(mhz @ 1.0..=100_000.0) = mhz {
         hardware.frequency_mhz = mhz as u32;
     }
@@ -132,10 +122,7 @@ pub(super) fn read(all: &[Field], origin: &str) -> Result<Machine, MachineError>
 /// Returns the parts that `count` things make of a machine: all CPUs are one's, each has its own, or each
 /// node has one; `None` where it may be anything else.
 fn parts(count: u64, numbers: &[u32], nodes: &[Group]) -> Option<Vec<Group>> {
-    let group = |cpus: Vec<u32>| Group {
-        cpus,
-        place: Place::default(),
-    };
+    let group = |cpus: Vec<u32>| Group { cpus, place: Place::default() };
     match count as usize {
         1 => Some(vec![group(numbers.to_vec())]),
         count if count == numbers.len() => {
@@ -198,10 +185,7 @@ impl Fields<'_> {
 
     fn group(&self, field: &Field) -> Result<Group, MachineError> {
         match cpulist::parse(&field.data) {
-            Ok(cpus) => Ok(Group {
-                cpus,
-                place: self.place(&field.name),
-            }),
+            Ok(cpus) => Ok(Group { cpus, place: self.place(&field.name) }),
             Err(reason) => Err(self.refuse(&field.name, &reason.to_string())),
         }
     }
@@ -256,11 +240,7 @@ impl Fields<'_> {
         };
         let count = count.map(str::parse).transpose();
         match (bytes(size), count) {
-            (Some(all), Ok(count)) => Ok(Some(Cache {
-                name: field.name.clone(),
-                all,
-                count,
-            })),
+            (Some(all), Ok(count)) => Ok(Some(Cache { name: field.name.clone(), all, count })),
             _ => Err(self.refuse(&field.name, "this is not a size")),
         }
     }
@@ -270,7 +250,5 @@ impl Fields<'_> {
 fn bytes(text: &str) -> Option<f64> {
     let (number, unit) = Bytes::split(text)?;
     let number: f64 = number.parse().ok()?;
-    (0.0..1e12)
-        .contains(&number)
-        .then_some(number * unit as f64)
+    (0.0..1e12).contains(&number).then_some(number * unit as f64)
 }

@@ -59,18 +59,12 @@ fn row<'a>(line: Option<usize>, cells: impl Iterator<Item = (&'a Column, &'a str
         let tells = !matches!(cell, "" | "-");
         tells.then_some(((*name)?, cell.to_string()))
     });
-    Row {
-        line,
-        cells: told.collect(),
-    }
+    Row { line, cells: told.collect() }
 }
 
 impl Table {
     fn new(columns: &[Column], rows: Vec<Row>) -> Table {
-        Table {
-            columns: columns.iter().flatten().copied().flatten().collect(),
-            rows,
-        }
+        Table { columns: columns.iter().flatten().copied().flatten().collect(), rows }
     }
 
     /// Reads what `-p` prints: the last comment has the names of the columns.
@@ -135,17 +129,12 @@ impl Table {
         for cpu in cpus {
             let cells = cpu.as_object().into_iter().flatten().map(|(name, cell)| {
                 // Older versions quote numbers.
-                let cell = cell
-                    .as_str()
-                    .map_or_else(|| cell.to_string(), str::to_string);
+                let cell = cell.as_str().map_or_else(|| cell.to_string(), str::to_string);
                 (column(name), cell)
             });
             let cells: Vec<(Column, String)> = cells.collect();
             let told = cells.iter().filter(|(_, cell)| cell != "null");
-            rows.push(row(
-                None,
-                told.map(|(column, cell)| (column, cell.as_str())),
-            ));
+            rows.push(row(None, told.map(|(column, cell)| (column, cell.as_str()))));
             if columns.is_empty() {
                 columns = cells.into_iter().map(|(column, _)| column).collect();
             }

@@ -25,16 +25,11 @@ fn alder_lake() -> Tree {
         let file = |name: &str| format!("cpu/cpu{cpu}/{name}");
         tree.write(&file("topology/physical_package_id"), 0);
         tree.write(&file("topology/core_cpus_list"), &core);
-        tree.write(
-            &file("topology/cluster_id"),
-            if cpu < 16 { cpu & !1 } else { cpu & !3 },
-        );
+        tree.write(&file("topology/cluster_id"), if cpu < 16 { cpu & !1 } else { cpu & !3 });
         tree.write(&file("topology/cluster_cpus_list"), &l2);
-        for (index, level, size, sharers) in [
-            (0, 1, "48K", core.as_str()),
-            (2, 2, "1280K", l2.as_str()),
-            (3, 3, "30720K", "0-23"),
-        ] {
+        for (index, level, size, sharers) in
+            [(0, 1, "48K", core.as_str()), (2, 2, "1280K", l2.as_str()), (3, 3, "30720K", "0-23")]
+        {
             let file = |name: &str| file(&format!("cache/index{index}/{name}"));
             tree.write(&file("level"), level);
             tree.write(&file("type"), if level == 1 { "Data" } else { "Unified" });
@@ -72,11 +67,7 @@ fn frequencies(tree: &Tree) {
 fn found(tree: &Tree) -> Host {
     let host = Host::detect(tree.root()).unwrap();
     for note in &host.capacity_notes {
-        assert!(
-            host.machine.sources.contains(note),
-            "{:?}",
-            host.machine.sources
-        );
+        assert!(host.machine.sources.contains(note), "{:?}", host.machine.sources);
     }
     // The file that detect writes says the same.
     let again = Machine::from_toml_str(&host.machine.to_toml(), "again").unwrap();
@@ -89,11 +80,7 @@ fn found(tree: &Tree) -> Host {
 fn hybrid(host: &Host, source: CapacitySource, small: u32) -> String {
     assert_eq!(host.capacity_source, source, "{:?}", host.capacity_notes);
     for (cpu, is) in host.machine.cpus.iter().enumerate() {
-        assert_eq!(
-            is.capacity,
-            if cpu < 16 { 1024 } else { small },
-            "CPU {cpu}"
-        );
+        assert_eq!(is.capacity, if cpu < 16 { 1024 } else { small }, "CPU {cpu}");
     }
     host.capacity_notes.join("; ")
 }
@@ -116,10 +103,7 @@ fn hybrid_capacities_are_the_best_level_of_each_kind() {
         "capacities are the largest acpi_cppc/highest_perf of each kind of core: cpu_core 68, cpu_atom 39"
     );
     let machine = &host.machine;
-    assert_eq!(
-        (machine.cores(), machine.clusters(), machine.llcs()),
-        (16, 2, 1)
-    );
+    assert_eq!((machine.cores(), machine.clusters(), machine.llcs()), (16, 2, 1));
     // The costs are a large core's.
     assert_eq!(machine.hardware.frequency_mhz, 5100);
     let plain = host.with_kernel_capacities();
@@ -132,14 +116,8 @@ fn hybrid_without_cppc_has_the_ratio_of_frequencies() {
     let tree = alder_lake();
     frequencies(&tree);
     let notes = hybrid(&found(&tree), CapacitySource::Frequency, 768);
-    assert!(
-        notes.starts_with("cpu/cpu0/acpi_cppc/highest_perf is missing; "),
-        "{notes}"
-    );
-    assert!(
-        notes.contains("cpu_core 5200 MHz, cpu_atom 3900 MHz; "),
-        "{notes}"
-    );
+    assert!(notes.starts_with("cpu/cpu0/acpi_cppc/highest_perf is missing; "), "{notes}");
+    assert!(notes.contains("cpu_core 5200 MHz, cpu_atom 3900 MHz; "), "{notes}");
     assert!(notes.ends_with("differ more than this"), "{notes}");
     // The link to the policy is missing in some copies.
     for cpu in 0..24 {
@@ -176,10 +154,7 @@ fn ranked() -> Tree {
         tree.remove(&format!("cpu/cpu{cpu}/cpu_capacity"));
         let level = levels[cpu / 2];
         tree.write(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"), level);
-        tree.write(
-            &format!("cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"),
-            level * 25_000,
-        );
+        tree.write(&format!("cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"), level * 25_000);
     }
     tree
 }
@@ -241,10 +216,7 @@ fn preferred_cores_rank_where_the_kernel_ranks_them() {
     tree.write_at("proc/sys/kernel/sched_itmt_enabled", "1");
     let (found, note) = rankings(&tree);
     assert_eq!(found, NONE);
-    assert!(
-        note.contains("; cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware"),
-        "{note}"
-    );
+    assert!(note.contains("; cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware"), "{note}");
 }
 
 #[test]
@@ -252,10 +224,7 @@ fn amd_ranks_its_preferred_cores_in_a_file_of_its_own() {
     let tree = ranked();
     for cpu in 0..24 {
         let rank = if cpu < 4 { 255 } else { 231 };
-        tree.write(
-            &format!("cpu/cpu{cpu}/cpufreq/amd_pstate_prefcore_ranking"),
-            rank,
-        );
+        tree.write(&format!("cpu/cpu{cpu}/cpufreq/amd_pstate_prefcore_ranking"), rank);
     }
     tree.write("cpu/amd_pstate/prefcore", "disabled");
     assert_eq!(rankings(&tree).0, NONE);
@@ -273,10 +242,7 @@ fn amd_ranks_its_preferred_cores_in_a_file_of_its_own() {
     tree.remove("cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking");
     let (found, note) = rankings(&tree);
     assert_eq!(found, NONE);
-    assert!(
-        note.contains("; cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking is missing"),
-        "{note}"
-    );
+    assert!(note.contains("; cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking is missing"), "{note}");
     tree.write("cpu/cpu23/cpufreq/amd_pstate_prefcore_ranking", "high");
     assert!(refusal(&tree).contains("`high` is not a number"));
 }
@@ -311,10 +277,7 @@ fn low_power_cores_are_a_kind_of_their_own() {
     let host = found(&tree);
     assert_eq!(capacities(&host), expected);
     let notes = host.capacity_notes.join("; ");
-    assert!(
-        notes.ends_with("cpu_core 68, cpu_atom 39 and 25"),
-        "{notes}"
-    );
+    assert!(notes.ends_with("cpu_core 68, cpu_atom 39 and 25"), "{notes}");
     tree.write_at("sys/devices/cpu_atom/cpus", "16-21");
     tree.write_at("sys/devices/cpu_lowpower/cpus", "22-23");
     let host = found(&tree);
@@ -329,32 +292,12 @@ fn levels_that_cannot_be_true_are_named_and_left_out() {
     frequencies(&tree);
     let file = |cpu: u32| format!("cpu/cpu{cpu}/acpi_cppc/highest_perf");
     for (cpu, text, words) in [
-        (
-            0,
-            "255",
-            "cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware writes",
-        ),
-        (
-            5,
-            "0",
-            "cpu/cpu5/acpi_cppc/highest_perf is 0, expected 1 to 254",
-        ),
+        (0, "255", "cpu/cpu0/acpi_cppc/highest_perf is 255, which firmware writes"),
+        (5, "0", "cpu/cpu5/acpi_cppc/highest_perf is 0, expected 1 to 254"),
         (23, "-7", "cpu/cpu23/acpi_cppc/highest_perf is -7, expected"),
-        (
-            16,
-            "3400",
-            "cpu/cpu16/acpi_cppc/highest_perf is 3400, expected",
-        ),
-        (
-            20,
-            "70",
-            "acpi_cppc/highest_perf is 68 for cpu_core and 70 for cpu_atom, expected less",
-        ),
-        (
-            20,
-            "68",
-            "acpi_cppc/highest_perf is 68 for cpu_core and 68 for cpu_atom, expected less",
-        ),
+        (16, "3400", "cpu/cpu16/acpi_cppc/highest_perf is 3400, expected"),
+        (20, "70", "acpi_cppc/highest_perf is 68 for cpu_core and 70 for cpu_atom, expected less"),
+        (20, "68", "acpi_cppc/highest_perf is 68 for cpu_core and 68 for cpu_atom, expected less"),
     ] {
         cppc(&tree);
         tree.write(&file(cpu), text);
@@ -377,10 +320,7 @@ fn files_that_hold_something_else_are_refused() {
     cppc(&tree);
     tree.write("cpu/cpu3/acpi_cppc/highest_perf", "fast");
     let message = refusal(&tree);
-    assert!(
-        message.contains("`sys/devices/system/cpu/cpu3/acpi_cppc/highest_perf`"),
-        "{message}"
-    );
+    assert!(message.contains("`sys/devices/system/cpu/cpu3/acpi_cppc/highest_perf`"), "{message}");
     assert!(message.contains("`fast` is not a number"), "{message}");
     cppc(&tree);
 
@@ -402,10 +342,7 @@ fn files_that_hold_something_else_are_refused() {
     let host = found(&tree);
     assert!(!host.machine.is_asymmetric());
     let notes = host.capacity_notes.join("; ");
-    assert!(
-        notes.contains("no such file names CPU 16, so all are taken for alike"),
-        "{notes}"
-    );
+    assert!(notes.contains("no such file names CPU 16, so all are taken for alike"), "{notes}");
 }
 
 #[test]
@@ -418,10 +355,7 @@ fn one_kind_that_is_online_is_alike() {
         tree.remove(&format!("cpu/cpu{cpu}/cache"));
     }
     for cpu in 0..16 {
-        tree.write(
-            &format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"),
-            "0-15",
-        );
+        tree.write(&format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"), "0-15");
     }
     let host = found(&tree);
     assert_eq!(host.capacity_source, CapacitySource::Alike);
@@ -429,10 +363,7 @@ fn one_kind_that_is_online_is_alike() {
     tree.write("cpu/online", "0-15,18");
     tree.write("cpu/cpu18/topology/physical_package_id", 0);
     for cpu in (0..16).chain([18]) {
-        tree.write(
-            &format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"),
-            "0-15,18",
-        );
+        tree.write(&format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"), "0-15,18");
     }
     tree.write("cpu/cpu18/cache/index3/level", 3);
     tree.write("cpu/cpu18/cache/index3/type", "Unified");

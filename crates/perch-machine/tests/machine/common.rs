@@ -43,9 +43,7 @@ impl Tree {
 
     pub fn remove(&self, file: &str) {
         let path = self.0.join("sys/devices/system").join(file);
-        fs::remove_dir_all(&path)
-            .or_else(|_| fs::remove_file(&path))
-            .expect("removed");
+        fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).expect("removed");
     }
 
     /// Returns the tree that a kernel would show on `machine`.
@@ -72,11 +70,9 @@ impl Tree {
             tree.write(&file("topology/cluster_id"), id);
             tree.write(&file("topology/cluster_cpus_list"), sharers);
             tree.write(&file("cpu_capacity"), cpu.capacity);
-            for (index, level, size, sharers) in [
-                (0, 1, "32K", &core),
-                (2, 2, "1024K", &core),
-                (3, 3, "32768K", &llc),
-            ] {
+            for (index, level, size, sharers) in
+                [(0, 1, "32K", &core), (2, 2, "1024K", &core), (3, 3, "32768K", &llc)]
+            {
                 let file = |name: &str| format!("cpu/cpu{number}/cache/index{index}/{name}");
                 tree.write(&file("level"), level);
                 tree.write(&file("type"), if level == 1 { "Data" } else { "Unified" });
@@ -122,15 +118,11 @@ pub fn surveyed(machine: &Machine) -> Machine {
         let members = || cpus.iter().filter(move |cpu| cpu.cluster == Some(cluster));
         let first = members().next().expect("a cluster has CPUs");
         // The scheduler's LLCs lie inside a node.
-        let shared = cpus
-            .iter()
-            .filter(|cpu| (cpu.llc, cpu.node) == (first.llc, first.node));
+        let shared = cpus.iter().filter(|cpu| (cpu.llc, cpu.node) == (first.llc, first.node));
         let llc = shared.count();
         members().any(|cpu| cpu.core != first.core) && members().count() < llc
     };
-    let clusters = cpus
-        .iter()
-        .map(|cpu| cpu.cluster.filter(|&c| real(c)).map(|c| (c, 0)));
+    let clusters = cpus.iter().map(|cpu| cpu.cluster.filter(|&c| real(c)).map(|c| (c, 0)));
     let clusters = dense(clusters.collect());
     let declared = dense(cpus.iter().map(|cpu| Some((cpu.llc, cpu.node))).collect());
     for (cpu, (cluster, declared)) in seen.cpus.iter_mut().zip(clusters.into_iter().zip(declared)) {

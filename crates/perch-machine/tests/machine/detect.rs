@@ -8,9 +8,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn refusal(tree: &Tree) -> String {
-    detect(tree.root())
-        .expect_err("the tree is wrong")
-        .to_string()
+    detect(tree.root()).expect_err("the tree is wrong").to_string()
 }
 
 /// Returns a tree with two CPUs and nothing else, as the barest virtual machine shows.
@@ -55,10 +53,7 @@ proptest! {
 #[test]
 fn a_virtual_machine_without_caches_or_nodes_has_one_llc() {
     let machine = detect(bare().root()).unwrap();
-    assert_eq!(
-        (machine.cores(), machine.llcs(), machine.nodes()),
-        (2, 1, 1)
-    );
+    assert_eq!((machine.cores(), machine.llcs(), machine.nodes()), (2, 1, 1));
     assert_eq!(machine.clusters(), 0);
     assert!(!machine.is_asymmetric());
 }
@@ -79,11 +74,7 @@ fn threads_switched_off_at_the_end_are_left_out() {
     tree.write("cpu/present", "0-3");
     let machine = detect(tree.root()).unwrap();
     assert_eq!(machine.cpus.len(), 2);
-    assert!(
-        machine.description.contains("CPUs 2-3 were offline"),
-        "{}",
-        machine.description
-    );
+    assert!(machine.description.contains("CPUs 2-3 were offline"), "{}", machine.description);
 }
 
 /// Takes CPUs offline, as the kernel shows it: their folders stay, without topology and caches.
@@ -109,10 +100,7 @@ fn an_offline_cpu_in_the_middle_leaves_the_others_their_places() {
     assert_eq!(host.numbers[2..5], [2, 4, 5]);
     let machine = &host.machine;
     assert_eq!(machine.cpus.len(), 15);
-    assert_eq!(
-        (machine.cores(), machine.clusters(), machine.llcs()),
-        (8, 4, 2)
-    );
+    assert_eq!((machine.cores(), machine.clusters(), machine.llcs()), (8, 4, 2));
     // The kernel's CPU 2 has lost its sibling; 4 and 5 are still one core.
     assert_ne!(machine.cpus[1].core, machine.cpus[2].core);
     assert_eq!(machine.cpus[3].core, machine.cpus[4].core);
@@ -122,10 +110,7 @@ fn an_offline_cpu_in_the_middle_leaves_the_others_their_places() {
         said.contains("CPUs 3 were offline and are left out, and the others, the kernel's 0-2,4-15, are numbered from 0 up"),
         "{said}"
     );
-    assert_eq!(
-        machine.sources[1],
-        "CPUs 0-14 are the kernel's 0-2,4-15, in this order"
-    );
+    assert_eq!(machine.sources[1], "CPUs 0-14 are the kernel's 0-2,4-15, in this order");
     let again = Machine::from_toml_str(&machine.to_toml(), "again").unwrap();
     assert_eq!(again, *machine);
 }
@@ -141,9 +126,7 @@ fn siblings_in_between_that_are_switched_off_leave_one_thread_a_core() {
     assert!(!machine.has_smt());
     assert_eq!((machine.cores(), machine.llcs()), (8, 2));
     assert!(
-        machine
-            .description
-            .contains("offline (SMT is switched off)"),
+        machine.description.contains("offline (SMT is switched off)"),
         "{}",
         machine.description
     );
@@ -152,34 +135,15 @@ fn siblings_in_between_that_are_switched_off_leave_one_thread_a_core() {
 #[test]
 fn who_needs_the_kernels_numbers_is_told_of_the_hole() {
     let tree = bare();
-    assert!(
-        Host::detect(tree.root())
-            .unwrap()
-            .with_kernel_numbers()
-            .is_ok()
-    );
+    assert!(Host::detect(tree.root()).unwrap().with_kernel_numbers().is_ok());
     tree.write("cpu/present", "0-5");
-    assert!(
-        Host::detect(tree.root())
-            .unwrap()
-            .with_kernel_numbers()
-            .is_ok()
-    );
+    assert!(Host::detect(tree.root()).unwrap().with_kernel_numbers().is_ok());
     tree.write("cpu/online", "0,2-3");
     let host = Host::detect(tree.root()).unwrap();
     let message = host.with_kernel_numbers().unwrap_err().to_string();
-    assert!(
-        message.contains("sys/devices/system/cpu/online"),
-        "{message}"
-    );
-    assert!(
-        message.contains("CPU 1 is not online, yet 3 is"),
-        "{message}"
-    );
-    assert!(
-        message.contains("echo 1 > /sys/devices/system/cpu/cpu1/online"),
-        "{message}"
-    );
+    assert!(message.contains("sys/devices/system/cpu/online"), "{message}");
+    assert!(message.contains("CPU 1 is not online, yet 3 is"), "{message}");
+    assert!(message.contains("echo 1 > /sys/devices/system/cpu/cpu1/online"), "{message}");
 }
 
 #[test]
@@ -193,11 +157,7 @@ fn the_most_capable_cpus_may_be_offline() {
     let machine = detect(tree.root()).unwrap();
     let capacities: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
     assert_eq!(capacities, [1024, 512]);
-    assert!(
-        machine.sources[2].contains("here has 512 of 1024"),
-        "{:?}",
-        machine.sources
-    );
+    assert!(machine.sources[2].contains("here has 512 of 1024"), "{:?}", machine.sources);
 }
 
 #[test]
@@ -207,10 +167,7 @@ fn what_contradicts_itself_beside_a_hole_is_told_with_the_kernels_numbers() {
     tree.write("cpu/cpu5/topology/core_cpus_list", "3,5");
     let message = refusal(&tree);
     assert!(message.contains("is in two cores"), "{message}");
-    assert!(
-        message.contains("CPUs 0-4 are the kernel's 0,2-5"),
-        "{message}"
-    );
+    assert!(message.contains("CPUs 0-4 are the kernel's 0,2-5"), "{message}");
 }
 
 proptest! {
@@ -254,17 +211,11 @@ fn files_that_contradict_each_other_are_named() {
 
     tree.write("cpu/cpu3/topology/core_cpus_list", "0-1");
     let message = refusal(&tree);
-    assert!(
-        message.contains("CPU 3 is not in its own list"),
-        "{message}"
-    );
+    assert!(message.contains("CPU 3 is not in its own list"), "{message}");
 
     tree.write("cpu/cpu3/topology/core_cpus_list", "zero");
     let message = refusal(&tree);
-    assert!(
-        message.contains("`zero` in `zero` is not a number"),
-        "{message}"
-    );
+    assert!(message.contains("`zero` in `zero` is not a number"), "{message}");
 }
 
 #[test]
@@ -301,12 +252,9 @@ fn costs_come_from_the_most_capable_cpu() {
     tree.write("cpu/cpu0/cpu_capacity", 400);
     tree.write("cpu/cpu1/cpu_capacity", 1024);
     tree.write("cpu/cpufreq/policy1/cpuinfo_max_freq", 2_803_200);
-    for (state, name, latency, disable) in [
-        (0, "POLL", 0, 0),
-        (1, "C1", 2, 0),
-        (2, "C6", 133, 0),
-        (3, "C8", 400, 1),
-    ] {
+    for (state, name, latency, disable) in
+        [(0, "POLL", 0, 0), (1, "C1", 2, 0), (2, "C6", 133, 0), (3, "C8", 400, 1)]
+    {
         let file = |file: &str| format!("cpu/cpu1/cpuidle/state{state}/{file}");
         tree.write(&file("name"), name);
         tree.write(&file("latency"), latency);
@@ -324,11 +272,8 @@ fn costs_come_from_the_most_capable_cpu() {
     let hardware = detect(tree.root()).unwrap().hardware;
     assert_eq!(hardware.frequency_mhz, 2803);
     assert_eq!((hardware.l2_bytes, hardware.llc_bytes), (0, 256 << 10));
-    let states: Vec<_> = hardware
-        .idle_states
-        .iter()
-        .map(|s| (s.name.as_str(), s.exit_ns))
-        .collect();
+    let states: Vec<_> =
+        hardware.idle_states.iter().map(|s| (s.name.as_str(), s.exit_ns)).collect();
     assert_eq!(states, [("C1", 2000), ("C6", 133_000)]);
 }
 

@@ -14,10 +14,7 @@ fn library_machines() {
         let drawing = draw(&library::load(name).unwrap(), 80);
         let (shape, costs) = drawing.split_once("\ncaches ").unwrap();
         insta::assert_snapshot!(name, shape);
-        assert!(
-            costs.contains("\ntransfer ") && costs.contains("\nsource "),
-            "{costs}"
-        );
+        assert!(costs.contains("\ntransfer ") && costs.contains("\nsource "), "{costs}");
     }
 }
 

@@ -11,38 +11,25 @@ use std::fmt::Write;
 use std::path::Path;
 
 fn data(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
 fn refusal(text: &str) -> String {
-    from_xml_str(text, "file.xml")
-        .expect_err("the file is wrong")
-        .to_string()
+    from_xml_str(text, "file.xml").expect_err("the file is wrong").to_string()
 }
 
 #[test]
 fn groups_inside_an_l3_are_clusters() {
     let machine = import(&data("clusters.xml")).unwrap();
-    assert_eq!(
-        (machine.cpus.len(), machine.clusters(), machine.llcs()),
-        (8, 4, 2)
-    );
+    assert_eq!((machine.cpus.len(), machine.clusters(), machine.llcs()), (8, 4, 2));
     assert_eq!((machine.packages(), machine.nodes()), (1, 2));
     assert_eq!(machine.distance(0, 1), Distance::Cluster);
     assert_eq!(machine.distance(0, 2), Distance::Llc);
     assert_eq!(machine.distance(0, 4), Distance::Package);
     assert_eq!(machine.node_distance, [[10, 12], [12, 10]]);
     let hardware = &machine.hardware;
-    assert_eq!(
-        (hardware.l1d_bytes, hardware.l2_bytes),
-        (64 << 10, 512 << 10)
-    );
-    assert_eq!(
-        (hardware.llc_bytes, hardware.l2_per_cluster),
-        (32 << 20, false)
-    );
+    assert_eq!((hardware.l1d_bytes, hardware.l2_bytes), (64 << 10, 512 << 10));
+    assert_eq!((hardware.llc_bytes, hardware.l2_per_cluster), (32 << 20, false));
     assert!(machine.description.starts_with("Small & clustered, 8 CPUs"));
 }
 
@@ -53,10 +40,7 @@ fn an_l2_of_several_cores_is_a_cluster_and_kinds_have_capacities() {
     assert_eq!(machine.distance(0, 1), Distance::Core);
     assert_eq!(machine.distance(0, 2), Distance::Llc);
     assert_eq!(machine.distance(4, 7), Distance::Cluster);
-    assert_eq!(
-        (machine.cpus[0].capacity, machine.cpus[4].capacity),
-        (1024, 607)
-    );
+    assert_eq!((machine.cpus[0].capacity, machine.cpus[4].capacity), (1024, 607));
     // The cache size is that of the most capable CPU.
     assert_eq!(machine.hardware.l2_bytes, 1_310_720);
 }
@@ -64,10 +48,7 @@ fn an_l2_of_several_cores_is_a_cluster_and_kinds_have_capacities() {
 #[test]
 fn nodes_inside_an_l3_are_no_clusters() {
     let machine = import(&data("sub-numa.xml")).unwrap();
-    assert_eq!(
-        (machine.llcs(), machine.declared_llcs(), machine.nodes()),
-        (1, 2, 2)
-    );
+    assert_eq!((machine.llcs(), machine.declared_llcs(), machine.nodes()), (1, 2, 2));
     assert_eq!(machine.clusters(), 0);
     // Two of the four nodes have only memory.
     assert_eq!(machine.node_distance, [[10, 12], [12, 10]]);
@@ -76,22 +57,14 @@ fn nodes_inside_an_l3_are_no_clusters() {
 #[test]
 fn files_of_hwloc_1_are_refused_with_advice() {
     let message = import(&data("hwloc1.xml")).unwrap_err().to_string();
-    assert!(
-        message.contains("hwloc1.xml:2: `topology`: format version 1 is too old"),
-        "{message}"
-    );
+    assert!(message.contains("hwloc1.xml:2: `topology`: format version 1 is too old"), "{message}");
     assert!(message.contains("hwloc 2 or later"), "{message}");
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let message = import(Path::new("/nowhere/at-all.xml"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        message.contains("cannot read /nowhere/at-all.xml"),
-        "{message}"
-    );
+    let message = import(Path::new("/nowhere/at-all.xml")).unwrap_err().to_string();
+    assert!(message.contains("cannot read /nowhere/at-all.xml"), "{message}");
 }
 
 #[test]
@@ -101,22 +74,10 @@ fn what_is_not_a_topology_is_refused_with_its_line() {
     };
     for (text, words) in [
         ("".to_string(), "file.xml:1: no <topology>"),
-        (
-            "<html></html>".to_string(),
-            "file.xml:1: the file begins with <html>",
-        ),
-        (
-            "<topology version=\"2.0\">".to_string(),
-            "the file ends inside <topology>",
-        ),
-        (
-            "<topology version=\"2.0\">\n</objekt>".to_string(),
-            "file.xml:2: this is not XML",
-        ),
-        (
-            "<topology version=\"2.0\"/>".to_string(),
-            "the machine has no PU",
-        ),
+        ("<html></html>".to_string(), "file.xml:1: the file begins with <html>"),
+        ("<topology version=\"2.0\">".to_string(), "the file ends inside <topology>"),
+        ("<topology version=\"2.0\">\n</objekt>".to_string(), "file.xml:2: this is not XML"),
+        ("<topology version=\"2.0\"/>".to_string(), "the machine has no PU"),
         (pu(""), "file.xml:2: `PU`: a PU without a usable `os_index`"),
         (pu("os_index=\"8192\""), "expected a number below 8192"),
     ] {
@@ -137,16 +98,7 @@ fn to_xml(machine: &Machine) -> String {
     if whole {
         out.push_str("<object type=\"NUMANode\" os_index=\"0\"/>\n");
     }
-    level(
-        machine,
-        &all,
-        if whole {
-            &["Package", "L3Cache"]
-        } else {
-            &LEVELS
-        },
-        &mut out,
-    );
+    level(machine, &all, if whole { &["Package", "L3Cache"] } else { &LEVELS }, &mut out);
     out.push_str("</object>\n");
     let nodes = machine.nodes();
     let numbers = |list: Vec<u32>| list.iter().map(|n| format!("{n} ")).collect::<String>();
@@ -160,10 +112,7 @@ fn to_xml(machine: &Machine) -> String {
     for (number, cpu) in machine.cpus.iter().enumerate() {
         let words = vec!["0x0"; number / 32];
         let set = format!("{:#x}", 1u32 << (number % 32));
-        let set = std::iter::once(set.as_str())
-            .chain(words)
-            .collect::<Vec<_>>()
-            .join(",");
+        let set = std::iter::once(set.as_str()).chain(words).collect::<Vec<_>>().join(",");
         let _ = write!(
             out,
             "<cpukind cpuset=\"{set}\"><info name=\"LinuxCapacity\" value=\"{}\"/></cpukind>",
@@ -185,11 +134,7 @@ fn level(machine: &Machine, cpus: &[usize], levels: &[&str], out: &mut String) {
         _ => machine.cpus[cpu].llc,
     };
     for wanted in cpus.iter().map(id).collect::<BTreeSet<u32>>() {
-        let members: Vec<usize> = cpus
-            .iter()
-            .copied()
-            .filter(|cpu| id(cpu) == wanted)
-            .collect();
+        let members: Vec<usize> = cpus.iter().copied().filter(|cpu| id(cpu) == wanted).collect();
         let _ = match *kind {
             "Node" => writeln!(
                 out,
@@ -203,19 +148,12 @@ fn level(machine: &Machine, cpus: &[usize], levels: &[&str], out: &mut String) {
 }
 
 fn clusters(machine: &Machine, cpus: &[usize], out: &mut String) {
-    for wanted in cpus
-        .iter()
-        .map(|&cpu| machine.cpus[cpu].cluster)
-        .collect::<BTreeSet<_>>()
-    {
+    for wanted in cpus.iter().map(|&cpu| machine.cpus[cpu].cluster).collect::<BTreeSet<_>>() {
         if wanted.is_some() {
             out.push_str("<object type=\"Group\">\n");
         }
         let mut cores = BTreeSet::new();
-        for &cpu in cpus
-            .iter()
-            .filter(|&&cpu| machine.cpus[cpu].cluster == wanted)
-        {
+        for &cpu in cpus.iter().filter(|&&cpu| machine.cpus[cpu].cluster == wanted) {
             cores.insert(machine.cpus[cpu].core);
         }
         for core in cores {
@@ -240,14 +178,7 @@ fn is_nested(machine: &Machine) -> bool {
 
 #[test]
 fn library_machines_survive_the_journey() {
-    for name in [
-        "kunpeng920",
-        "jacobsville",
-        "juno",
-        "xeon240",
-        "epyc7543",
-        "x5570",
-    ] {
+    for name in ["kunpeng920", "jacobsville", "juno", "xeon240", "epyc7543", "x5570"] {
         let machine = library::load(name).unwrap();
         let found = from_xml_str(&to_xml(&machine), name).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(found.cpus, machine.cpus, "{name}");

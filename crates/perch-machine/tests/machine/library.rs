@@ -77,25 +77,15 @@ fn pixel3_phantom_differs_from_pixel3_in_its_declaration_only() {
     assert_eq!(real.hardware, phantom.hardware);
     for (a, b) in real.cpus.iter().zip(&phantom.cpus) {
         let declared_llc = a.declared_llc;
-        assert_eq!(
-            *a,
-            perch_machine::Cpu {
-                declared_llc,
-                ..b.clone()
-            }
-        );
+        assert_eq!(*a, perch_machine::Cpu { declared_llc, ..b.clone() });
     }
     assert_eq!(phantom.distance(0, 7), Distance::Llc);
 }
 
 #[test]
 fn x86_servers_number_siblings_last() {
-    for (name, first_sibling) in [
-        ("xeon240", 120),
-        ("epyc7543", 64),
-        ("x5570", 8),
-        ("rt480", 240),
-    ] {
+    for (name, first_sibling) in [("xeon240", 120), ("epyc7543", 64), ("x5570", 8), ("rt480", 240)]
+    {
         let machine = load(name);
         assert_eq!(machine.distance(0, first_sibling), Distance::Core, "{name}");
         assert_eq!(machine.distance(0, 1), Distance::Llc, "{name}");
@@ -104,17 +94,9 @@ fn x86_servers_number_siblings_last() {
 
 #[test]
 fn llcs_are_as_wide_as_the_sources_say() {
-    for (name, width) in [
-        ("kunpeng920", 32),
-        ("xeon240", 120),
-        ("epyc7543", 8),
-        ("x5570", 8),
-    ] {
+    for (name, width) in [("kunpeng920", 32), ("xeon240", 120), ("epyc7543", 8), ("x5570", 8)] {
         let machine = load(name);
-        let of_0 = machine
-            .cpus
-            .iter()
-            .filter(|cpu| cpu.llc == machine.cpus[0].llc);
+        let of_0 = machine.cpus.iter().filter(|cpu| cpu.llc == machine.cpus[0].llc);
         assert_eq!(of_0.count(), width, "{name}");
     }
 }
@@ -144,14 +126,7 @@ fn every_file_of_the_library_is_in_it() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/library");
     let files = std::fs::read_dir(directory).unwrap();
     let mut stems: Vec<String> = files
-        .map(|file| {
-            file.unwrap()
-                .path()
-                .file_stem()
-                .unwrap()
-                .to_string_lossy()
-                .into_owned()
-        })
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
     stems.sort();
     assert_eq!(stems, library::names().collect::<Vec<_>>());
@@ -178,11 +153,8 @@ fn numbering_can_alternate_between_packages() {
 fn every_example_in_the_documentation_is_a_machine() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/machines.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let examples: Vec<&str> = page
-        .split("```toml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
+    let examples: Vec<&str> =
+        page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(examples.len(), 2);
     for example in examples {
         Machine::from_toml_str(example, "docs/machines.md").unwrap_or_else(|e| panic!("{e}"));
@@ -203,10 +175,7 @@ fn every_library_machine_loads_under_its_own_name() {
     for name in library::names() {
         let machine = library::load(name).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(machine.name, name);
-        assert!(
-            !machine.description.is_empty(),
-            "{name} lacks a description"
-        );
+        assert!(!machine.description.is_empty(), "{name} lacks a description");
         assert!(!machine.sources.is_empty(), "{name} lacks sources");
     }
 }

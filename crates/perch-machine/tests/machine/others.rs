@@ -101,14 +101,8 @@ fn cpus_that_hwloc_left_out_are_said() {
         said.contains("CPUs 0-1 were offline, or hwloc was not allowed to use them,"),
         "{said}"
     );
-    assert!(
-        said.contains("the kernel's 2-3, are numbered from 0 up"),
-        "{said}"
-    );
-    assert_eq!(
-        machine.sources[1],
-        "CPUs 0-1 are the kernel's 2-3, in this order"
-    );
+    assert!(said.contains("the kernel's 2-3, are numbered from 0 up"), "{said}");
+    assert_eq!(machine.sources[1], "CPUs 0-1 are the kernel's 2-3, in this order");
 
     let machine = imported("restricted-export-tail.xml");
     assert_eq!((machine.cpus.len(), machine.sources.len()), (2, 1));
@@ -117,28 +111,14 @@ fn cpus_that_hwloc_left_out_are_said() {
     assert!(!said.contains("numbered"), "{said}");
 
     // POWER with SMT switched off: every fourth thread; the words of a mask may be empty.
-    let text = hwloc(
-        "complete_cpuset=\"0x000000ff,,0x0\"",
-        &pus((64..72).step_by(4)),
-        "",
-    );
+    let text = hwloc("complete_cpuset=\"0x000000ff,,0x0\"", &pus((64..72).step_by(4)), "");
     let machine = read(&text);
-    assert_eq!(
-        machine.sources[1],
-        "CPUs 0-1 are the kernel's 64,68, in this order"
-    );
-    assert!(
-        machine.description.contains("CPUs 65-67,69-71 were"),
-        "{}",
-        machine.description
-    );
+    assert_eq!(machine.sources[1], "CPUs 0-1 are the kernel's 64,68, in this order");
+    assert!(machine.description.contains("CPUs 65-67,69-71 were"), "{}", machine.description);
 
     let text = hwloc("complete_cpuset=\"0xf...f\"", &pus([0]), "");
     let message = from_xml_str(&text, "file.xml").unwrap_err().to_string();
-    assert!(
-        message.contains("the complete_cpuset is not a set of CPUs"),
-        "{message}"
-    );
+    assert!(message.contains("the complete_cpuset is not a set of CPUs"), "{message}");
 }
 
 #[test]
@@ -156,9 +136,8 @@ fn kinds_of_cores_have_capacities() {
     assert!(machine.sources[1].contains("IntelAtom 3900 MHz, IntelCore 5000 MHz"));
 
     let kind = |set: u32, efficiency: u32, infos: &[(&str, &str)]| {
-        let infos = infos
-            .iter()
-            .map(|(name, value)| format!("<info name=\"{name}\" value=\"{value}\"/>"));
+        let infos =
+            infos.iter().map(|(name, value)| format!("<info name=\"{name}\" value=\"{value}\"/>"));
         let infos: String = infos.collect();
         format!("<cpukind cpuset=\"{set:#x}\" forced_efficiency=\"{efficiency}\">{infos}</cpukind>")
     };
@@ -168,24 +147,13 @@ fn kinds_of_cores_have_capacities() {
     // NVIDIA's GB10: hwloc has the capacity of one CPU of each kind.
     let machine = of(capacity(3, "718") + &capacity(12, "997")).unwrap();
     assert_eq!(capacities(&machine), [737, 737, 1024, 1024]);
-    assert!(
-        machine.sources[1].contains("997 of 1024"),
-        "{:?}",
-        machine.sources
-    );
+    assert!(machine.sources[1].contains("997 of 1024"), "{:?}", machine.sources);
     let message = of(capacity(3, "718")).unwrap_err().to_string();
     assert!(message.contains("the kinds have 2 CPUs of 4"), "{message}");
-    let message = of(capacity(7, "718") + &capacity(12, "997"))
-        .unwrap_err()
-        .to_string();
+    let message = of(capacity(7, "718") + &capacity(12, "997")).unwrap_err().to_string();
     assert!(message.contains("is of another, too"), "{message}");
-    let message = of(capacity(3, "718") + &capacity(12, "1025"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        message.contains("capacity 1025 is out of range"),
-        "{message}"
-    );
+    let message = of(capacity(3, "718") + &capacity(12, "1025")).unwrap_err().to_string();
+    assert!(message.contains("capacity 1025 is out of range"), "{message}");
 
     // Preferred cores are of one type; dense cores may reach what the others reach; nothing is known of
     // types without frequencies.
@@ -196,27 +164,14 @@ fn kinds_of_cores_have_capacities() {
         + &kind(12, 0, &[small, (mhz, "3900")]));
     assert_eq!(capacities(&machine.unwrap()), [1024, 1024, 768, 768]);
     for (first, second) in [
-        (
-            kind(3, 1, &core("5000")),
-            kind(12, 0, &[small, (mhz, "5000")]),
-        ),
-        (
-            kind(3, 1, &core("3900")),
-            kind(12, 0, &[small, (mhz, "5000")]),
-        ),
-        (
-            kind(3, 1, &[("CoreType", "IntelCore")]),
-            kind(12, 0, &[small]),
-        ),
+        (kind(3, 1, &core("5000")), kind(12, 0, &[small, (mhz, "5000")])),
+        (kind(3, 1, &core("3900")), kind(12, 0, &[small, (mhz, "5000")])),
+        (kind(3, 1, &[("CoreType", "IntelCore")]), kind(12, 0, &[small])),
         (kind(3, 1, &[(mhz, "5000")]), kind(12, 0, &[(mhz, "3900")])),
     ] {
         let machine = of(first + &second).unwrap();
         assert!(!machine.is_asymmetric());
-        assert!(
-            machine.sources[1].contains("2 kinds of CPUs"),
-            "{:?}",
-            machine.sources
-        );
+        assert!(machine.sources[1].contains("2 kinds of CPUs"), "{:?}", machine.sources);
     }
 }
 
@@ -249,37 +204,19 @@ fn nodes_of_memory_alone_leave_one_node() {
     let objects = package("<object type=\"NUMANode\" os_index=\"1\"/>", 1) + &package("", 0);
     let machine = read(&hwloc("", &objects, slit));
     assert_eq!((machine.nodes(), machine.node_distance[0][1]), (2, 20));
-    assert!(
-        machine.sources[1].contains("in no NUMANode"),
-        "{:?}",
-        machine.sources
-    );
+    assert!(machine.sources[1].contains("in no NUMANode"), "{:?}", machine.sources);
 }
 
 #[test]
 fn groups_of_a_place_alone_are_no_clusters() {
     let group = |kind: u32, cpus: [u32; 2]| {
-        format!(
-            "<object type=\"Group\" kind=\"{kind}\">{}</object>",
-            pus(cpus)
-        )
+        format!("<object type=\"Group\" kind=\"{kind}\">{}</object>", pus(cpus))
     };
-    for (kind, clusters) in [
-        (222, 2),
-        (102, 2),
-        (0, 2),
-        (110, 0),
-        (220, 0),
-        (900, 0),
-        (1000, 0),
-        (1001, 0),
-    ] {
+    for (kind, clusters) in
+        [(222, 2), (102, 2), (0, 2), (110, 0), (220, 0), (900, 0), (1000, 0), (1001, 0)]
+    {
         let groups = group(kind, [0, 1]) + &group(kind, [2, 3]);
-        let machine = read(&hwloc(
-            "",
-            &format!("<object type=\"L3Cache\">{groups}</object>"),
-            "",
-        ));
+        let machine = read(&hwloc("", &format!("<object type=\"L3Cache\">{groups}</object>"), ""));
         assert_eq!(machine.clusters(), clusters, "kind {kind}");
     }
 }
@@ -291,25 +228,15 @@ fn an_l3_of_several_packages_is_cut_where_the_kernel_cuts_it() {
     for (package, cpus) in [0..4, 4..7, 7..8].into_iter().enumerate() {
         let list = cpulist::format(&cpus.clone().collect::<Vec<u32>>());
         for cpu in cpus {
-            phone.write(
-                &format!("cpu/cpu{cpu}/topology/physical_package_id"),
-                package,
-            );
+            phone.write(&format!("cpu/cpu{cpu}/topology/physical_package_id"), package);
             phone.write(&format!("cpu/cpu{cpu}/topology/core_siblings_list"), &list);
-            phone.write(
-                &format!("cpu/cpu{cpu}/cpu_capacity"),
-                [280, 855, 1024][package],
-            );
+            phone.write(&format!("cpu/cpu{cpu}/cpu_capacity"), [280, 855, 1024][package]);
         }
     }
     let machine = detect(phone.root()).unwrap();
     assert_eq!((machine.llcs(), machine.packages()), (1, 1));
     assert_eq!(lists(&machine, |cpu| cpu.declared_llc), ["0-3", "4-6", "7"]);
-    assert!(
-        machine.sources[1].contains("several of the 3 packages"),
-        "{:?}",
-        machine.sources
-    );
+    assert!(machine.sources[1].contains("several of the 3 packages"), "{:?}", machine.sources);
 
     // x86 takes the cache as it is, and has the same file on new kernels; so do others, which lack it.
     phone.write_at("proc/cpuinfo", "vendor_id : GenuineIntel");
@@ -326,22 +253,13 @@ fn an_l3_of_several_packages_is_cut_where_the_kernel_cuts_it() {
         let cpus = cpulist::parse(list).unwrap();
         format!("<object type=\"Package\">{}</object>", pus(cpus))
     });
-    for (arch, declared) in [
-        ("aarch64", 3),
-        ("riscv64", 3),
-        ("loongarch64", 1),
-        ("x86_64", 1),
-    ] {
+    for (arch, declared) in [("aarch64", 3), ("riscv64", 3), ("loongarch64", 1), ("x86_64", 1)] {
         let objects = format!(
             "<info name=\"Architecture\" value=\"{arch}\"/><object type=\"L3Cache\">{}</object>",
             packages.concat()
         );
         let machine = read(&hwloc("", &objects, ""));
-        assert_eq!(
-            (machine.packages(), machine.declared_llcs()),
-            (1, declared),
-            "{arch}"
-        );
+        assert_eq!((machine.packages(), machine.declared_llcs()), (1, declared), "{arch}");
     }
 }
 
@@ -356,17 +274,11 @@ fn l3s_of_unequal_sizes_keep_both() {
     let detected = detect(tree.root()).unwrap();
     let cache = |size: u64, cpus| {
         let size = size << 20;
-        format!(
-            "<object type=\"L3Cache\" cache_size=\"{size}\">{}</object>",
-            pus(cpus)
-        )
+        format!("<object type=\"L3Cache\" cache_size=\"{size}\">{}</object>", pus(cpus))
     };
     let imported = read(&hwloc("", &(cache(96, 0..4) + &cache(32, 4..8)), ""));
     for machine in [detected, imported] {
-        assert_eq!(
-            [machine.llc_bytes(0), machine.llc_bytes(1)],
-            [96 << 20, 32 << 20]
-        );
+        assert_eq!([machine.llc_bytes(0), machine.llc_bytes(1)], [96 << 20, 32 << 20]);
         assert_eq!(machine.hardware.llc_bytes, 96 << 20);
         let text = machine.to_toml();
         assert!(text.contains("cpus = \"4-7\"\nbytes = \"32M\""), "{text}");
@@ -382,9 +294,7 @@ fn l3s_of_unequal_sizes_keep_both() {
         assert_eq!(again, halves);
     }
     let text = "name = \"a\"\n[[llc]]\ncpus = \"0-1\"\nbytes = \"2T\"\n";
-    let message = Machine::from_toml_str(text, "a.toml")
-        .unwrap_err()
-        .to_string();
+    let message = Machine::from_toml_str(text, "a.toml").unwrap_err().to_string();
     assert!(message.contains("a.toml:4: `bytes`"), "{message}");
 }
 
@@ -405,28 +315,16 @@ fn masks_tell_what_lists_do_not() {
     let masks = tree(8);
     for (node, mask) in ["0000000f", "000000f0"].into_iter().enumerate() {
         masks.write(&format!("node/node{node}/cpumap"), mask);
-        masks.write(
-            &format!("node/node{node}/distance"),
-            ["10 20", "20 10"][node],
-        );
+        masks.write(&format!("node/node{node}/distance"), ["10 20", "20 10"][node]);
     }
     for cpu in 0..8_u32 {
         masks.remove(&format!("cpu/cpu{cpu}/topology/thread_siblings_list"));
         let file = |name: &str| format!("cpu/cpu{cpu}/{name}");
-        masks.write(
-            &file("topology/thread_siblings"),
-            format!("{:08x}", 3 << (cpu & !1)),
-        );
-        masks.write(
-            &file("topology/core_siblings"),
-            format!("0,{:08x}", 15 << (cpu & !3)),
-        );
+        masks.write(&file("topology/thread_siblings"), format!("{:08x}", 3 << (cpu & !1)));
+        masks.write(&file("topology/core_siblings"), format!("0,{:08x}", 15 << (cpu & !3)));
         masks.write(&file("cache/index2/level"), 2);
         masks.write(&file("cache/index2/type"), "Unified");
-        masks.write(
-            &file("cache/index2/shared_cpu_map"),
-            format!("{:x}", 15 << (cpu & !3)),
-        );
+        masks.write(&file("cache/index2/shared_cpu_map"), format!("{:x}", 15 << (cpu & !3)));
     }
     let machine = detect(masks.root()).unwrap();
     assert_eq!(lists(&machine, |cpu| cpu.node), ["0-3", "4-7"]);
@@ -436,10 +334,7 @@ fn masks_tell_what_lists_do_not() {
 
     masks.write("node/node0/cpumap", "f,");
     let message = detect(masks.root()).unwrap_err().to_string();
-    assert!(
-        message.contains("node0/cpumap`: `f,` is not a mask of CPUs"),
-        "{message}"
-    );
+    assert!(message.contains("node0/cpumap`: `f,` is not a mask of CPUs"), "{message}");
 }
 
 #[test]
@@ -449,10 +344,7 @@ fn lists_of_packages_go_before_their_numbers() {
         let books = tree(8);
         for (cpu, number) in numbers.into_iter().enumerate() {
             let list = ["0-1", "2-3", "4-5", "6-7"][cpu / 2];
-            books.write(
-                &format!("cpu/cpu{cpu}/topology/physical_package_id"),
-                number,
-            );
+            books.write(&format!("cpu/cpu{cpu}/topology/physical_package_id"), number);
             books.write(&format!("cpu/cpu{cpu}/topology/core_siblings_list"), list);
             let book = ["0-3", "4-7"][cpu / 4];
             books.write(&format!("cpu/cpu{cpu}/topology/book_siblings_list"), book);
@@ -467,10 +359,7 @@ fn lists_of_packages_go_before_their_numbers() {
             books.write(&file("cache/index2/shared_cpu_list"), cpu);
         }
         let machine = detect(books.root()).unwrap();
-        assert_eq!(
-            lists(&machine, |cpu| cpu.package),
-            ["0-1", "2-3", "4-5", "6-7"]
-        );
+        assert_eq!(lists(&machine, |cpu| cpu.package), ["0-1", "2-3", "4-5", "6-7"]);
         assert_eq!((machine.llcs(), machine.hardware.l2_bytes), (4, 2 << 20));
     }
 }
@@ -487,21 +376,14 @@ fn cpus_and_nodes_that_are_offline_are_known_without_lists() {
     // The node of CPUs 0 and 1 has gone offline with its memory, and has a column still.
     let gone = tree(4);
     for cpu in 0..4 {
-        gone.write(
-            &format!("cpu/cpu{cpu}/topology/physical_package_id"),
-            cpu / 2,
-        );
+        gone.write(&format!("cpu/cpu{cpu}/topology/physical_package_id"), cpu / 2);
     }
     gone.write("node/node1/cpulist", "2-3");
     gone.write("node/node1/distance", "21 10");
     let machine = detect(gone.root()).unwrap();
     assert_eq!(lists(&machine, |cpu| cpu.package), ["0-1", "2-3"]);
     assert_eq!(machine.nodes(), 2);
-    assert!(
-        machine.sources[1].contains("CPUs that no node has"),
-        "{:?}",
-        machine.sources
-    );
+    assert!(machine.sources[1].contains("CPUs that no node has"), "{:?}", machine.sources);
 
     // A kernel that has each CPU in each node.
     for node in 0..3 {
@@ -538,10 +420,7 @@ fn documented_line_copies_kinds_of_cores() {
     let alike = copied();
     assert!(!alike.is_asymmetric());
     let note = alike.sources.last().unwrap();
-    assert!(
-        note.contains("from 38 to 62") && note.contains("sys/devices/cpu_core"),
-        "{note}"
-    );
+    assert!(note.contains("from 38 to 62") && note.contains("sys/devices/cpu_core"), "{note}");
     hybrid.write_at("sys/devices/cpu_core/cpus", "0-1");
     hybrid.write_at("sys/devices/cpu_atom/cpus", "2-3");
     let machine = copied();
@@ -557,10 +436,7 @@ fn four_nodes_of_ten_cores_with_threads_are_a_regular_machine() {
                 frequency_mhz = 2400\nl2_bytes = \"256K\"\nllc_bytes = \"30M\"\n";
     let machine = Machine::from_toml_str(text, "westmere.toml").unwrap();
     assert_eq!((machine.cpus.len(), machine.cores()), (80, 40));
-    assert_eq!(
-        (machine.packages(), machine.nodes(), machine.llcs()),
-        (4, 4, 4)
-    );
+    assert_eq!((machine.packages(), machine.nodes(), machine.llcs()), (4, 4, 4));
     assert_eq!(lists(&machine, |cpu| cpu.node)[1], "10-19,50-59");
     assert_eq!(machine.cpus[0].core, machine.cpus[40].core);
     assert_eq!(machine.hardware.llc_bytes, 30 << 20);

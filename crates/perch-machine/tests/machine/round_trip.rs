@@ -62,15 +62,9 @@ fn the_largest_machine_is_built_and_read_back() {
 #[test]
 fn one_cpu_too_many_is_refused() {
     let error = Machine::regular("large", 8193, 1, 1, 0, 1, 1).unwrap_err();
-    assert!(
-        error.to_string().contains("a machine may have 8192"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("a machine may have 8192"), "{error}");
     let error = Machine::regular("large", usize::MAX, 2, 1, 0, 1, 1).unwrap_err();
-    assert!(
-        error.to_string().contains("more CPUs than can be counted"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("more CPUs than can be counted"), "{error}");
     let error = Machine::regular("none", 1, 0, 1, 0, 1, 1).unwrap_err();
     assert!(error.to_string().contains("no CPUs"), "{error}");
 }

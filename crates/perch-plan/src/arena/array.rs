@@ -18,22 +18,12 @@ pub(super) struct Array<T> {
 impl<T> Array<T> {
     /// Makes room for `len` of them, all zero.
     pub fn reserve(image: &mut Image, len: usize) -> Array<T> {
-        Array {
-            base: image.base(),
-            at: image.reserve(len * size_of::<T>()),
-            len,
-            of: PhantomData,
-        }
+        Array { base: image.base(), at: image.reserve(len * size_of::<T>()), len, of: PhantomData }
     }
 
     /// No array, at no address.
     pub fn none() -> Array<T> {
-        Array {
-            base: 0,
-            at: 0,
-            len: 0,
-            of: PhantomData,
-        }
+        Array { base: 0, at: 0, len: 0, of: PhantomData }
     }
 
     /// The address of the first, for the BPF program.

@@ -29,11 +29,7 @@ impl Size {
         Size {
             possible,
             // CPUs without a last-level cache count in the first.
-            parts: if counted {
-                topology.nr_llcs().max(1)
-            } else {
-                0
-            },
+            parts: if counted { topology.nr_llcs().max(1) } else { 0 },
         }
     }
 
@@ -179,10 +175,7 @@ mod tests {
         let words = format!("as far as they fit into {} MiB", DEFAULT_BYTES >> 20);
         assert_eq!(words, DEFAULT_GROUPS.1);
         assert!(fits(&default, size(8192, 512)).is_ok());
-        let asked = |groups| Tuning {
-            groups: Some(groups),
-            ..Tuning::default()
-        };
+        let asked = |groups| Tuning { groups: Some(groups), ..Tuning::default() };
         assert_eq!(size(8, 1).slots(&asked(0)), 0);
         assert!(fits(&asked(65_536), size(480, 0)).is_ok());
         assert_eq!(
@@ -195,10 +188,7 @@ mod tests {
     #[test]
     fn every_group_has_places_of_its_own() {
         let mut image = Image::new(crate::interface::ARENA_BASE);
-        let asked = Tuning {
-            groups: Some(3),
-            ..Tuning::default()
-        };
+        let asked = Tuning { groups: Some(3), ..Tuning::default() };
         let reserved = Reserved::new(&mut image, &asked, size(130, 2));
         let mut bytes = image.bytes().to_vec();
         reserved.fill(&mut bytes);

@@ -50,16 +50,11 @@ impl Reserved {
         for (cpu, home) in reserved.homes.iter_mut().enumerate() {
             *home = native.home(cpu) as u32;
         }
-        let step = if layout.padded() {
-            LINE
-        } else {
-            size_of::<u64>()
-        };
+        let step = if layout.padded() { LINE } else { size_of::<u64>() };
         let block = image.reserve((native.counters() + 1) * step);
         let first = block.next_multiple_of(step as u64);
-        reserved.counters = (0..native.counters())
-            .map(|number| first + (number * step) as u64)
-            .collect();
+        reserved.counters =
+            (0..native.counters()).map(|number| first + (number * step) as u64).collect();
         reserved.header = Array::reserve(image, 1);
         reserved.table = Array::reserve(image, native.counters());
         reserved.marks = Array::reserve(image, possible.div_ceil(64));
@@ -105,10 +100,7 @@ impl Reserved {
     }
 
     pub fn counter_places(&self) -> Vec<usize> {
-        self.counters
-            .iter()
-            .map(|&at| (at - self.base) as usize)
-            .collect()
+        self.counters.iter().map(|&at| (at - self.base) as usize).collect()
     }
 }
 
@@ -137,10 +129,9 @@ mod tests {
         let posted = counters("overload=posted");
         assert_eq!(posted.len(), 4);
         assert!(posted.windows(2).all(|two| two[1] - two[0] == 8));
-        for (modes, nr) in [
-            ("overload=perch", 4),
-            ("overload=perch,overload-layout=llc-padded", 16),
-        ] {
+        for (modes, nr) in
+            [("overload=perch", 4), ("overload=perch,overload-layout=llc-padded", 16)]
+        {
             let padded = counters(modes);
             assert_eq!(padded.len(), nr);
             assert!(padded.iter().all(|at| at % LINE as u64 == 0), "{padded:x?}");

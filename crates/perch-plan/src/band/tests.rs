@@ -29,42 +29,24 @@ fn a_rule_is_read_as_it_is_shown() {
 #[test]
 fn refusals_name_the_key_and_what_was_expected() {
     let said = refusal("comm=x,priority=100");
-    assert_eq!(
-        said,
-        "band \"comm=x,priority=100\": priority: 100: expected 1 to 99"
-    );
+    assert_eq!(said, "band \"comm=x,priority=100\": priority: 100: expected 1 to 99");
     for (text, words) in [
         ("comm=x", "no priority: expected priority = 1 to 99"),
         ("priority=5", "expected comm, cgroup, nice or user"),
         ("priority", "expected KEY=VALUE"),
-        (
-            "nice=high,priority=5",
-            "nice: \"high\": expected a whole number",
-        ),
+        ("nice=high,priority=5", "nice: \"high\": expected a whole number"),
         ("nice=20,priority=5", "nice: 20: expected -20 to 19"),
         ("nice=1,priority=300", "priority: 300: expected 1 to 99"),
-        (
-            "prio=5,comm=x",
-            "unknown key \"prio\": expected comm, cgroup, nice, user",
-        ),
+        ("prio=5,comm=x", "unknown key \"prio\": expected comm, cgroup, nice, user"),
         ("comm=,priority=5", "comm: \"\": expected a command's name"),
         ("comm=0123456789abcdef,priority=5", "at most 15 characters"),
         ("cgroup=rt,priority=5", "expected a cgroup's path"),
         ("user=-1,priority=5", "user: \"-1\": expected a user's name"),
         ("cgroup=/rt/,priority=5", "expected a cgroup's path"),
         ("cgroup=/a/../b,priority=5", "expected a cgroup's path"),
-        (
-            "comm=x,priority=5,policy=edf",
-            "policy: \"edf\": expected fifo or rr",
-        ),
-        (
-            "comm=x,priority=5,policy=fifo,slice_ms=3",
-            "expected policy = \"rr\"",
-        ),
-        (
-            "comm=x,priority=5,slice_ms=0",
-            "slice_ms: 0: expected 1 to 1000",
-        ),
+        ("comm=x,priority=5,policy=edf", "policy: \"edf\": expected fifo or rr"),
+        ("comm=x,priority=5,policy=fifo,slice_ms=3", "expected policy = \"rr\""),
+        ("comm=x,priority=5,slice_ms=0", "slice_ms: 0: expected 1 to 1000"),
         ("comm=x,priority=5,comm=y", "comm is there twice"),
     ] {
         let said = refusal(text);

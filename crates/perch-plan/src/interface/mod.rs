@@ -142,10 +142,7 @@ mod tests {
         let generated = include_str!("generated.rs");
         for &event in Event::ALL {
             let name = event.name().to_uppercase();
-            let line = format!(
-                "pub const PERCH_EV_{name}: perch_event = {};",
-                event as usize
-            );
+            let line = format!("pub const PERCH_EV_{name}: perch_event = {};", event as usize);
             assert!(generated.contains(&line), "{line}");
         }
     }
@@ -156,10 +153,8 @@ mod tests {
         let generated = include_str!("generated.rs");
         for &reason in WaitReason::ALL {
             let name = reason.name().to_uppercase();
-            let line = format!(
-                "pub const PERCH_WAIT_{name}: perch_wait_reason = {};",
-                reason as usize
-            );
+            let line =
+                format!("pub const PERCH_WAIT_{name}: perch_wait_reason = {};", reason as usize);
             assert!(generated.contains(&line), "{line}");
         }
     }

@@ -9,11 +9,7 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn a_rule_is_read_as_it_is_shown() {
-    for text in [
-        "cgroup=/web",
-        "comm=nginx*,cgroup=/,user=33",
-        "user=www-data",
-    ] {
+    for text in ["cgroup=/web", "comm=nginx*,cgroup=/,user=33", "user=www-data"] {
         assert_eq!(text.parse::<Partial>().unwrap().to_string(), text);
     }
     // A scope of a container, which is longer than the band has room for.
@@ -31,19 +27,13 @@ fn refusals_name_the_key_and_what_was_expected() {
     for (text, words) in [
         ("", "\"\": expected KEY=VALUE, such as cgroup=/web"),
         ("cgroup", "\"cgroup\": expected KEY=VALUE"),
-        (
-            "nice=3",
-            "unknown key \"nice\": expected comm, cgroup or user",
-        ),
+        ("nice=3", "unknown key \"nice\": expected comm, cgroup or user"),
         ("user=1,user=2", "user is there twice"),
         ("comm=", "comm: \"\": expected a command's name"),
         ("comm=0123456789abcdef", "at most 15 characters"),
         ("user=", "user: \"\": expected a user's name"),
         ("user=-1", "user: \"-1\": expected a user's name"),
-        (
-            "user=4294967295",
-            "user: \"4294967295\": expected a user's name",
-        ),
+        ("user=4294967295", "user: \"4294967295\": expected a user's name"),
     ] {
         let said = refusal(text);
         assert!(said.contains(words), "{said}");

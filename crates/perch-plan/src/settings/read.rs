@@ -102,12 +102,10 @@ impl Settings {
             let Some((_, value)) = entries.iter().rev().find(named) else {
                 continue;
             };
-            setting
-                .put(&mut self.tuning, value.get_ref())
-                .map_err(|source| {
-                    let key = setting.name;
-                    (value.span(), Problem::Value { key, source })
-                })?;
+            setting.put(&mut self.tuning, value.get_ref()).map_err(|source| {
+                let key = setting.name;
+                (value.span(), Problem::Value { key, source })
+            })?;
             self.asked.push(setting.name);
         }
         Ok(())
@@ -142,10 +140,7 @@ impl Settings {
                     modes.push(part);
                     continue;
                 }
-                if entries[before..]
-                    .iter()
-                    .any(|(key, _)| key.get_ref() == name)
-                {
+                if entries[before..].iter().any(|(key, _)| key.get_ref() == name) {
                     return Err(Problem::Twice(name.to_string()).into());
                 }
                 entries.push((Spanned::new(0..0, name.to_string()), Raw::word(value)));
@@ -211,10 +206,8 @@ impl std::str::FromStr for Band {
 
     /// Reads what `--band` takes, the keys of the file's `[[band]]`: `comm=ffmpeg*,priority=50`.
     fn from_str(text: &str) -> Result<Band, SettingsError> {
-        rule::parse::<band::Draft>(text).map_err(|source| SettingsError::Band {
-            rule: text.to_string(),
-            source,
-        })
+        rule::parse::<band::Draft>(text)
+            .map_err(|source| SettingsError::Band { rule: text.to_string(), source })
     }
 }
 
@@ -223,10 +216,8 @@ impl std::str::FromStr for Partial {
 
     /// Reads what `--partial` takes, the keys of the file's `[[partial]]`: `cgroup=/web`.
     fn from_str(text: &str) -> Result<Partial, SettingsError> {
-        rule::parse::<partial::Draft>(text).map_err(|source| SettingsError::Partial {
-            rule: text.to_string(),
-            source,
-        })
+        rule::parse::<partial::Draft>(text)
+            .map_err(|source| SettingsError::Partial { rule: text.to_string(), source })
     }
 }
 

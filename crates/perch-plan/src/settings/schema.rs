@@ -13,10 +13,7 @@ use crate::{band, partial};
 /// Returns the schema of a configuration file.
 pub fn schema() -> Schema {
     let mut keys = Map::new();
-    keys.insert(
-        MODES.name.to_string(),
-        json!({ "description": MODES.help, "type": "string" }),
-    );
+    keys.insert(MODES.name.to_string(), json!({ "description": MODES.help, "type": "string" }));
     for setting in SETTINGS {
         keys.insert(setting.name.to_string(), setting.schema());
     }

@@ -25,10 +25,7 @@ pub fn help() -> String {
             words.push_str(&format!(" [default: {depends}]"));
         }
         if setting.needs != Need::Nothing {
-            words.push_str(&format!(
-                "; needs {}",
-                setting.needs.words().replace('`', "")
-            ));
+            words.push_str(&format!("; needs {}", setting.needs.words().replace('`', "")));
         }
         let range = format!("{} {}", setting.range_words(plain, ""), setting.unit);
         let pair = format!("{} = {}", setting.name, setting.default(plain));
@@ -52,11 +49,7 @@ pub fn help() -> String {
 fn help_keys<D: Draft>(out: &mut String, keys: &[Key<D>]) {
     for key in keys {
         let pair = format!("{} = {}", key.name, key.example);
-        let range = if key.range.len() < COLUMNS[1] - COLUMNS[0] - 2 {
-            key.range
-        } else {
-            ""
-        };
+        let range = if key.range.len() < COLUMNS[1] - COLUMNS[0] - 2 { key.range } else { "" };
         help_line(out, &pair, range, key.help);
     }
 }
@@ -67,11 +60,7 @@ fn other_example(other: &Other) -> String {
 
 /// A key, its range and a sentence, which goes on in the same column of the next lines.
 fn help_line(out: &mut String, pair: &str, range: &str, words: &str) {
-    let mut line = format!(
-        "  {pair:0$}{range:1$}",
-        COLUMNS[0] - 2,
-        COLUMNS[1] - COLUMNS[0]
-    );
+    let mut line = format!("  {pair:0$}{range:1$}", COLUMNS[0] - 2, COLUMNS[1] - COLUMNS[0]);
     for word in words.split(' ') {
         if line.chars().count() + word.chars().count() > WIDTH {
             out.push_str(line.trim_end());
@@ -107,14 +96,7 @@ pub fn markdown() -> String {
         };
         let range = setting.range_words(grouped, "`");
         let needs = setting.needs.words();
-        row([
-            setting.name,
-            setting.unit,
-            &range,
-            &default,
-            needs,
-            setting.help,
-        ]);
+        row([setting.name, setting.unit, &range, &default, needs, setting.help]);
     }
     row(other(&BAND));
     row(other(&PARTIAL));

@@ -31,10 +31,7 @@ pub(super) struct Range {
 }
 
 const fn range(least: u64, most: u64) -> Range {
-    Range {
-        least,
-        most: Most::Is(most),
-    }
+    Range { least, most: Most::Is(most) }
 }
 
 /// A switch has no numbers.
@@ -82,10 +79,7 @@ impl Need {
             Need::Clusters => (topology.has_clusters(), "this machine has no clusters"),
             Need::Nodes => (topology.nr_nodes() > 1, "this machine has one NUMA node"),
             Need::Cache => (modes.cache != Mode::Off, "the mechanism cache is off"),
-            Need::Band => (
-                bands > 0,
-                "no tasks are in the real-time band ([[band]] or --band)",
-            ),
+            Need::Band => (bands > 0, "no tasks are in the real-time band ([[band]] or --band)"),
             Need::Waits => (tuning.waits, "waits are not counted (waits=true)"),
         };
         (!met).then_some(lack)
@@ -242,10 +236,7 @@ const _: () = assert!(MAX_BANDS == 16, "BAND says how many");
 /// Every key of a file.
 pub(super) fn keys() -> Vec<&'static str> {
     let settings = SETTINGS.iter().map(|setting| setting.name);
-    std::iter::once(MODES.name)
-        .chain(settings)
-        .chain([BAND.name, PARTIAL.name])
-        .collect()
+    std::iter::once(MODES.name).chain(settings).chain([BAND.name, PARTIAL.name]).collect()
 }
 
 impl Setting {

@@ -6,9 +6,7 @@ use super::*;
 use crate::value::{Micros, Millis, Percent};
 
 fn refusal(text: &str) -> String {
-    Settings::from_toml(text, "perch.toml")
-        .unwrap_err()
-        .to_string()
+    Settings::from_toml(text, "perch.toml").unwrap_err().to_string()
 }
 
 #[test]
@@ -54,49 +52,25 @@ fn refusals_name_the_line_and_what_was_expected() {
     );
     assert!(message.contains("perch run --help"), "{message}");
     let message = refusal("\n\nslice_us = 50\n");
-    assert_eq!(
-        message,
-        "perch.toml:3: slice_us: 50: expected 100 to 1000000"
-    );
+    assert_eq!(message, "perch.toml:3: slice_us: 50: expected 100 to 1000000");
     let message = refusal("slice_us = 500\nslice_min_us = 501\n");
-    assert_eq!(
-        message,
-        "perch.toml:2: slice_min_us: 501: expected 10 to 500"
-    );
+    assert_eq!(message, "perch.toml:2: slice_min_us: 501: expected 10 to 500");
     let message = refusal("modes = \"cluster=on\"\n");
-    assert!(
-        message.starts_with("perch.toml:1: modes: unknown mode \"on\""),
-        "{message}"
-    );
+    assert!(message.starts_with("perch.toml:1: modes: unknown mode \"on\""), "{message}");
     let message = refusal("processes = 0\n");
     assert_eq!(message, "perch.toml:1: processes: 0: expected 1 to 65536");
     for (text, said) in [
         ("lag_us = -1", "lag_us: -1: expected 100 to 1000000"),
-        (
-            "lag_us = \"1\"",
-            "lag_us: \"1\": expected a whole number, 100 to 1000000",
-        ),
-        (
-            "lag_us = 500.5",
-            "lag_us: 500.5: expected a whole number, 100 to 1000000",
-        ),
-        (
-            "lag_us = [500]",
-            "lag_us: a list: expected a whole number, ",
-        ),
+        ("lag_us = \"1\"", "lag_us: \"1\": expected a whole number, 100 to 1000000"),
+        ("lag_us = 500.5", "lag_us: 500.5: expected a whole number, 100 to 1000000"),
+        ("lag_us = [500]", "lag_us: a list: expected a whole number, "),
         ("detail = 1", "detail: 1: expected true or false"),
-        (
-            "groups = true",
-            "groups: true: expected a whole number, 0 to 65536",
-        ),
+        ("groups = true", "groups: true: expected a whole number, 0 to 65536"),
         (
             "modes = 3",
             "modes: 3: expected a text in quotation marks, for example \"cluster=perch\"",
         ),
-        (
-            "band = 3",
-            "band: 3: expected tables, each below a line [[band]]",
-        ),
+        ("band = 3", "band: 3: expected tables, each below a line [[band]]"),
         ("band = [3]", "band: 3: expected tables, each below a line "),
         ("[band]\nnice = 3", "band: a table: expected tables, each "),
     ] {
@@ -114,18 +88,9 @@ fn bands_are_read_and_refused_with_their_line() {
                 [[band]]\ncgroup = \"/rt\"\nnice = -5\npriority = 7\npolicy = \"rr\"\n";
     let settings = Settings::from_toml(text, "x").unwrap();
     let shown: Vec<_> = settings.bands().iter().map(Band::to_string).collect();
-    assert_eq!(
-        shown,
-        [
-            "comm=ffmpeg*,priority=50",
-            "cgroup=/rt,nice=-5,priority=7,slice_ms=100"
-        ]
-    );
+    assert_eq!(shown, ["comm=ffmpeg*,priority=50", "cgroup=/rt,nice=-5,priority=7,slice_ms=100"]);
     let rule = |last: &str| refusal(&format!("[[band]]\ncomm = \"a\"\n{last}\n"));
-    assert_eq!(
-        rule("priority = 0"),
-        "perch.toml:3: band: priority: 0: expected 1 to 99"
-    );
+    assert_eq!(rule("priority = 0"), "perch.toml:3: band: priority: 0: expected 1 to 99");
     assert!(rule("").starts_with("perch.toml:1: band: no priority: "));
     assert_eq!(
         rule("prio = 3"),
@@ -144,10 +109,7 @@ fn bands_are_read_and_refused_with_their_line() {
     let message = refusal("band_percent = 0\n");
     assert_eq!(message, "perch.toml:1: band_percent: 0: expected 1 to 99");
     let many = "[[band]]\ncomm = \"a\"\npriority = 1\n".repeat(17);
-    assert_eq!(
-        refusal(&many),
-        "perch.toml:49: band: too many of them: expected at most 16"
-    );
+    assert_eq!(refusal(&many), "perch.toml:49: band: too many of them: expected at most 16");
 }
 
 #[test]
@@ -159,40 +121,16 @@ fn rules_of_some_tasks_are_read_and_refused_with_their_line() {
     assert_eq!(settings.partial().len(), 3);
     assert_eq!(Settings::default().partial_in_words(), "");
     for (text, said) in [
-        (
-            "partial = 3",
-            "1: partial: 3: expected tables, each below a line [[partial]]",
-        ),
-        (
-            "[[partial]]",
-            "1: partial: it names no tasks: expected comm, cgroup or user",
-        ),
-        (
-            "[[partial]]\nnice = 3",
-            "2: partial: unknown key \"nice\": expected comm, ",
-        ),
-        (
-            "[[partial]]\ncgroup = \"web\"",
-            "2: partial: cgroup: \"web\": expected a cgroup's",
-        ),
-        (
-            "[[partial]]\ncgroup = 3",
-            "2: partial: cgroup: 3: expected a text in quotation",
-        ),
-        (
-            "[[partial]]\nuser = -1",
-            "2: partial: user: -1: expected a user's name",
-        ),
-        (
-            "[[partial]]\nuser = true",
-            "2: partial: user: true: expected a user's name",
-        ),
+        ("partial = 3", "1: partial: 3: expected tables, each below a line [[partial]]"),
+        ("[[partial]]", "1: partial: it names no tasks: expected comm, cgroup or user"),
+        ("[[partial]]\nnice = 3", "2: partial: unknown key \"nice\": expected comm, "),
+        ("[[partial]]\ncgroup = \"web\"", "2: partial: cgroup: \"web\": expected a cgroup's"),
+        ("[[partial]]\ncgroup = 3", "2: partial: cgroup: 3: expected a text in quotation"),
+        ("[[partial]]\nuser = -1", "2: partial: user: -1: expected a user's name"),
+        ("[[partial]]\nuser = true", "2: partial: user: true: expected a user's name"),
     ] {
         let message = refusal(&format!("{text}\n"));
-        assert!(
-            message.starts_with(&format!("perch.toml:{said}")),
-            "{message}"
-        );
+        assert!(message.starts_with(&format!("perch.toml:{said}")), "{message}");
     }
 }
 
@@ -200,19 +138,11 @@ fn rules_of_some_tasks_are_read_and_refused_with_their_line() {
 fn overload_needs_a_band() {
     let topology = Topology::new(&perch_machine::resolve("x5570").unwrap());
     let mut settings = Settings::default();
-    settings
-        .set("overload=posted,overload-layout=llc-padded")
-        .unwrap();
+    settings.set("overload=posted,overload-layout=llc-padded").unwrap();
     let (modes, notes) = settings.modes_for(&topology);
     assert_eq!((modes.overload, modes.layout), (Mode::Off, None));
-    assert!(
-        notes
-            .iter()
-            .any(|note| note.starts_with("overload stays off: "))
-    );
-    settings
-        .add_band("nice=-20,priority=1".parse().unwrap())
-        .unwrap();
+    assert!(notes.iter().any(|note| note.starts_with("overload stays off: ")));
+    settings.add_band("nice=-20,priority=1".parse().unwrap()).unwrap();
     let (modes, _) = settings.modes_for(&topology);
     assert_eq!(modes.overload, Mode::Posted);
     assert_eq!(modes.overload_layout(), Layout::LlcPadded);
@@ -274,10 +204,7 @@ fn every_default_may_be_asked_for() {
         settings.set(&pair).unwrap();
     }
     let (groups, _) = DEFAULT_GROUPS;
-    let expected = Tuning {
-        groups: Some(groups),
-        ..Tuning::default()
-    };
+    let expected = Tuning { groups: Some(groups), ..Tuning::default() };
     assert_eq!(settings.tuning(), expected);
 }
 
@@ -285,12 +212,7 @@ fn every_default_may_be_asked_for() {
 fn modes_and_settings_go_together_on_the_command_line() {
     let mut settings = Settings::from_toml("balance_ms = 8\nlag_us = 700", "x").unwrap();
     // A slice later on bounds the least of an earlier one: all are there before any is looked at.
-    settings
-        .set_all(&[
-            "slice_min_us=7000,cluster=off,balance_ms=9",
-            "slice_us=8000",
-        ])
-        .unwrap();
+    settings.set_all(&["slice_min_us=7000,cluster=off,balance_ms=9", "slice_us=8000"]).unwrap();
     let tuning = settings.tuning();
     assert_eq!(settings.modes, [("cluster", Mode::Off)]);
     assert_eq!(tuning.slice_min_us, Micros(7_000));
@@ -300,10 +222,7 @@ fn modes_and_settings_go_together_on_the_command_line() {
     settings.set("slice_us=500").unwrap();
     assert_eq!(settings.tuning().slice_min_us, Micros(500));
     let mut refused = |text: &str| settings.set(text).unwrap_err().to_string();
-    assert_eq!(
-        refused("lag_us=500,lag_us=600"),
-        "--set: lag_us is set twice: expected it once"
-    );
+    assert_eq!(refused("lag_us=500,lag_us=600"), "--set: lag_us is set twice: expected it once");
     assert_eq!(
         refused("cluster=perch,lag=500"),
         "--set: unknown mechanism or setting \"lag\": expected cluster, capacity, cache, overload, \
@@ -338,9 +257,7 @@ fn a_setting_without_what_it_needs_is_told() {
             "detail does nothing: this machine has no clusters",
         ]
     );
-    settings
-        .add_band("nice=-20,priority=1".parse().unwrap())
-        .unwrap();
+    settings.add_band("nice=-20,priority=1".parse().unwrap()).unwrap();
     assert!(said("kunpeng920", &settings).is_empty());
 }
 
@@ -364,10 +281,7 @@ fn the_help_is_a_file_with_the_defaults() {
     assert_eq!(keys.lines().count(), 1 + SETTINGS.len(), "{keys}");
     let read = Settings::from_toml(&keys, "help").expect("the help is a file");
     let (groups, _) = DEFAULT_GROUPS;
-    let expected = Tuning {
-        groups: Some(groups),
-        ..Tuning::default()
-    };
+    let expected = Tuning { groups: Some(groups), ..Tuning::default() };
     assert_eq!(read.tuning(), expected);
     let read = Settings::from_toml(&file(band), "help").expect("so is this");
     assert_eq!(
@@ -375,10 +289,7 @@ fn the_help_is_a_file_with_the_defaults() {
         "comm=ffmpeg*,cgroup=/rt,nice=-20,user=audio,priority=50,slice_ms=100"
     );
     let read = Settings::from_toml(&file(partial), "help").expect("and this");
-    assert_eq!(
-        read.partial_in_words(),
-        "comm=nginx*,cgroup=/web,user=www-data"
-    );
+    assert_eq!(read.partial_in_words(), "comm=nginx*,cgroup=/web,user=www-data");
     for line in help.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
@@ -419,18 +330,12 @@ fn a_mechanism_without_its_premise_stays_off_and_says_so() {
     assert_eq!(settings.modes_for(&single).0.cache, Mode::Off);
     let said = |settings: &Settings| {
         let notes = settings.modes_for(&single).1;
-        notes
-            .iter()
-            .filter(|note| note.starts_with("cache stays off: "))
-            .count()
+        notes.iter().filter(|note| note.starts_with("cache stays off: ")).count()
     };
     assert_eq!(said(&settings), 0);
     settings.set("cache=posted").unwrap();
     assert_eq!(settings.modes_for(&flat).0.cache, Mode::Posted);
-    assert_eq!(
-        (settings.modes_for(&single).0.cache, said(&settings)),
-        (Mode::Off, 1)
-    );
+    assert_eq!((settings.modes_for(&single).0.cache, said(&settings)), (Mode::Off, 1));
 }
 
 #[test]

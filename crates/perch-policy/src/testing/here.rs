@@ -32,10 +32,7 @@ impl Here {
         assert!(image.len() <= len, "{} bytes in {len}", image.len());
         let begin = batch.questions_at().wrapping_sub(self.base()) as usize;
         let end = begin.checked_add(batch.len() * size_of::<ffi::Question>());
-        assert!(
-            end.is_some_and(|end| end <= image.len()),
-            "a batch of another place"
-        );
+        assert!(end.is_some_and(|end| end <= image.len()), "a batch of another place");
         let memory = self.0.as_mut_ptr().cast::<u8>();
         // SAFETY: the image fits, as do the questions in it, on a cache line; what their pointers
         // lead to lies here too (Batch::add), and the C code keeps none.

@@ -39,9 +39,7 @@ impl Shape {
         let n = machine.cpus.len();
         let cpus = &machine.cpus;
         let same = |f: &dyn Fn(usize, usize) -> bool| -> Vec<Vec<usize>> {
-            (0..n)
-                .map(|a| (0..n).filter(|&b| f(a, b)).collect())
-                .collect()
+            (0..n).map(|a| (0..n).filter(|&b| f(a, b)).collect()).collect()
         };
         let core = same(&|a, b| cpus[a].core == cpus[b].core);
         let near = same(&|a, b| {
@@ -58,10 +56,7 @@ impl Shape {
             asym: vec![None; n],
             smt: core.iter().any(|c| c.len() > 1),
             clusters: cluster.iter().any(Option::is_some),
-            llc: cache
-                .into_iter()
-                .map(|c| (c.len() > 1).then_some(c))
-                .collect(),
+            llc: cache.into_iter().map(|c| (c.len() > 1).then_some(c)).collect(),
             machine: machine.clone(),
             core,
             cluster,
@@ -123,27 +118,15 @@ impl Shape {
     /// The CPUs of `a`'s node.
     pub fn node(&self, a: usize) -> Vec<usize> {
         let cpus = &self.machine.cpus;
-        (0..self.nr_cpus())
-            .filter(|&b| cpus[a].node == cpus[b].node)
-            .collect()
+        (0..self.nr_cpus()).filter(|&b| cpus[a].node == cpus[b].node).collect()
     }
 
     /// The CPUs within each distance of `a`, nearest first, its own node not among them.
     pub fn reach(&self, a: usize) -> Vec<Vec<usize>> {
-        let mut limits: Vec<u32> = self
-            .machine
-            .node_distance
-            .iter()
-            .flatten()
-            .copied()
-            .collect();
+        let mut limits: Vec<u32> = self.machine.node_distance.iter().flatten().copied().collect();
         limits.sort_unstable();
         limits.dedup();
-        let within = |limit| {
-            (0..self.nr_cpus())
-                .filter(|&b| self.slit(a, b) <= limit)
-                .collect()
-        };
+        let within = |limit| (0..self.nr_cpus()).filter(|&b| self.slit(a, b) <= limit).collect();
         limits.into_iter().filter(|&d| d > 10).map(within).collect()
     }
 }

@@ -24,11 +24,7 @@ impl Scenario {
         for cpu in 0..n {
             let idle = dice.chance(idle_percent);
             let sched_idle = !idle && dice.chance(sched_idle_percent);
-            let running = if idle {
-                dice.pick(&[0, 0, 0, 1])
-            } else {
-                dice.range(1, 4)
-            };
+            let running = if idle { dice.pick(&[0, 0, 0, 1]) } else { dice.range(1, 4) };
             let load = running * dice.pick(&[0, unit / 2, unit]);
             s.state.idle[cpu] = idle;
             s.state.sched_idle[cpu] = sched_idle;
@@ -55,9 +51,8 @@ impl Scenario {
                 s.state.cpus[cpu].capacity_in_groups = s.state.cpus[cpu].capacity;
             }
             let width = shape.llc[cpu].as_ref().map_or(1, Vec::len) as u32;
-            s.state.scan[cpu] = dice
-                .pick(&[0, 1, 2, 3, 4, 5, 9, width, width, width / 2])
-                .min(width);
+            s.state.scan[cpu] =
+                dice.pick(&[0, 1, 2, 3, 4, 5, 9, width, width, width / 2]).min(width);
             s.state.idle_cores[cpu] = dice.chance(50);
         }
         for (cpus, (scan, idle_cores)) in &mut s.state.asym {
@@ -80,10 +75,7 @@ impl Scenario {
             task.util = dice.pick(&[0, 100, 1024]);
             if asymmetric {
                 task.util = dice.range(0, 1024);
-                let (a, b) = (
-                    dice.pick(&[0, 0, 300, 1024]),
-                    dice.pick(&[1024, 1024, 400, 0]),
-                );
+                let (a, b) = (dice.pick(&[0, 0, 300, 1024]), dice.pick(&[1024, 1024, 400, 0]));
                 task.uclamp = (a.min(b), b.max(a));
             }
         }
@@ -152,10 +144,7 @@ impl Scenario {
             self.state.cpus[this].nr_delayed = 0;
             self.wake.sync = true;
         }
-        for cpu in [Some(self.wake.prev), self.wakee.recent]
-            .into_iter()
-            .flatten()
-        {
+        for cpu in [Some(self.wake.prev), self.wakee.recent].into_iter().flatten() {
             if cpu != self.wake.this && dice.chance(25) {
                 (self.state.idle[cpu], self.state.sched_idle[cpu]) = (true, false);
                 self.state.cpus[cpu].nr_running = 0;
@@ -183,14 +172,8 @@ fn affinity(shape: &Shape, dice: &mut Dice, prev: usize) -> Vec<bool> {
     match dice.below(30) {
         0 => {}
         1 => allowed[dice.below(n)] = true,
-        2 | 3 => shape.llc[prev]
-            .iter()
-            .flatten()
-            .for_each(|&c| allowed[c] = true),
-        4 => shape.llc[dice.below(n)]
-            .iter()
-            .flatten()
-            .for_each(|&c| allowed[c] = true),
+        2 | 3 => shape.llc[prev].iter().flatten().for_each(|&c| allowed[c] = true),
+        4 => shape.llc[dice.below(n)].iter().flatten().for_each(|&c| allowed[c] = true),
         5..=10 => {
             let percent = dice.pick(&[3, 20, 50, 90]);
             allowed.iter_mut().for_each(|a| *a = dice.chance(percent));

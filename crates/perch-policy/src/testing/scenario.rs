@@ -29,12 +29,7 @@ pub fn policies() -> Vec<Policy> {
     let mixed = every.clone().map(|i| [i, i + 1, i + 2, i + 3]);
     let gathered = every.skip(1).map(|i| [0, 0, i, 0]);
     let steered = [Mode::Posted, Mode::Perch].map(|m| [0, 0, 0, m as usize]);
-    let named = [
-        Mechanism::Cluster,
-        Mechanism::Capacity,
-        Mechanism::Cache,
-        Mechanism::Steer,
-    ];
+    let named = [Mechanism::Cluster, Mechanism::Capacity, Mechanism::Cache, Mechanism::Steer];
     let others = (Mechanism::ALL.into_iter())
         .filter(|m| !named.contains(m) && *m != Mechanism::Overload)
         .flat_map(|m| m.modes().iter().map(move |&mode| (m, mode)))
@@ -56,10 +51,7 @@ pub fn policies() -> Vec<Policy> {
         })
         .chain(others)
         .collect();
-    let early = Mode::ALL.map(|steer| Modes {
-        steer,
-        ..Modes::default()
-    });
+    let early = Mode::ALL.map(|steer| Modes { steer, ..Modes::default() });
     LATER
         .into_iter()
         .flat_map(|era| modes.iter().map(move |&modes| Policy::new(era, modes)))
@@ -235,9 +227,7 @@ impl Scenario {
                 cpus,
                 scan: (0..n).map(width).collect(),
                 idle_cores: vec![true; n],
-                asym: asym_sets(shape)
-                    .map(|set| (set.clone(), (set.len() as u32, true)))
-                    .collect(),
+                asym: asym_sets(shape).map(|set| (set.clone(), (set.len() as u32, true))).collect(),
                 full: vec![(0, 0); n],
             },
             wake: Wakeup {

@@ -57,11 +57,7 @@ impl<'a> Builder<'a> {
             llc_kib: (machine.cpus.iter())
                 .map(|cpu| (machine.llc_bytes(cpu.llc) >> 10).min(u64::from(u32::MAX)) as u32)
                 .collect(),
-            homes: machine
-                .cpus
-                .iter()
-                .map(|c| [c.node, c.declared_llc])
-                .collect(),
+            homes: machine.cpus.iter().map(|c| [c.node, c.declared_llc]).collect(),
             rankings: machine.cpus.iter().map(|cpu| cpu.ranking).collect(),
             apart: Vec::new(),
         };
@@ -136,9 +132,7 @@ impl<'a> Builder<'a> {
         let mut members: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
         let mut keys = Vec::with_capacity(cpus.len());
         for (cpu, c) in cpus.iter().enumerate() {
-            let cluster = c
-                .cluster
-                .filter(|k| cluster_size[k] < llc_size[&c.declared_llc]);
+            let cluster = c.cluster.filter(|k| cluster_size[k] < llc_size[&c.declared_llc]);
             let cls = cluster.map_or((0, c.core), |k| (1, k));
             let key = [(0, c.core), cls, (2, c.declared_llc), (3, c.node)];
             for (level, k) in key.into_iter().enumerate() {
@@ -151,9 +145,7 @@ impl<'a> Builder<'a> {
         let mut numbers = HashMap::new();
         for (cpu, key) in keys.iter().enumerate() {
             for (level, k) in key.iter().enumerate() {
-                let set = *numbers
-                    .entry(*k)
-                    .or_insert_with(|| self.intern(&members[k]));
+                let set = *numbers.entry(*k).or_insert_with(|| self.intern(&members[k]));
                 self.spans[cpu][level] = set;
             }
         }
@@ -194,10 +186,7 @@ impl<'a> Builder<'a> {
     fn levels(&self, cpu: usize) -> Vec<(Level, u32, u32)> {
         let node = self.machine.cpus[cpu].node as usize;
         let near = [Level::Smt, Level::Cls, Level::Mc, Level::Pkg];
-        let near = near
-            .into_iter()
-            .zip(self.spans[cpu])
-            .map(|(level, set)| (level, set, 0));
+        let near = near.into_iter().zip(self.spans[cpu]).map(|(level, set)| (level, set, 0));
         let far = self.reach[node].iter().enumerate();
         let far = far.map(|(i, &set)| (Level::Numa, set, i as u32 + 1));
         let mut levels: Vec<(Level, u32, u32)> = Vec::new();
@@ -222,15 +211,7 @@ impl<'a> Builder<'a> {
         let node = self.machine.cpus[cpu].node;
         for (i, &(level, set, _)) in levels.iter().enumerate() {
             // Overlapping NUMA spans: the same CPUs are grouped differently from each node.
-            let key = (
-                level,
-                set,
-                if level == Level::Numa {
-                    node
-                } else {
-                    ffi::NONE
-                },
-            );
+            let key = (level, set, if level == Level::Numa { node } else { ffi::NONE });
             let domain = match self.made.get(&key) {
                 Some(&domain) => domain,
                 None => {
@@ -278,11 +259,7 @@ impl<'a> Builder<'a> {
         let first_group = self.out.group_sets.len() as u32;
         let count = groups.len() as u32;
         self.out.group_sets.extend(groups);
-        let imb_numa_nr = if level == Level::Numa {
-            self.imb_numa_nr(cpu, set)
-        } else {
-            0
-        };
+        let imb_numa_nr = if level == Level::Numa { self.imb_numa_nr(cpu, set) } else { 0 };
         self.out.domains.push(ffi::Domain {
             flags,
             set,
@@ -298,19 +275,10 @@ impl<'a> Builder<'a> {
 
     /// The distance behind a 1-based index among the machine's distances beyond local.
     fn distance(&self, index: u32) -> u32 {
-        let mut all: Vec<u32> = self
-            .machine
-            .node_distance
-            .iter()
-            .flatten()
-            .copied()
-            .collect();
+        let mut all: Vec<u32> = self.machine.node_distance.iter().flatten().copied().collect();
         all.sort_unstable();
         all.dedup();
-        all.into_iter()
-            .filter(|&d| d > 10)
-            .nth(index as usize - 1)
-            .unwrap_or(0)
+        all.into_iter().filter(|&d| d > 10).nth(index as usize - 1).unwrap_or(0)
     }
 
     /// The groups of a domain, the one that has `cpu` first: for each CPU not yet covered, what

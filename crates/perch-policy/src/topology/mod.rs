@@ -160,8 +160,7 @@ impl<'a> DomainView<'a> {
 
     /// The `i`th group.
     pub fn group(&self, i: usize) -> SetView<'a> {
-        self.topology
-            .set(self.topology.group_sets[self.raw.first_group as usize + i])
+        self.topology.set(self.topology.group_sets[self.raw.first_group as usize + i])
     }
 }
 
@@ -228,11 +227,7 @@ impl Topology {
 
     /// Number of nodes.
     pub fn nr_nodes(&self) -> usize {
-        self.homes
-            .iter()
-            .map(|&[node, _]| node as usize + 1)
-            .max()
-            .unwrap_or(0)
+        self.homes.iter().map(|&[node, _]| node as usize + 1).max().unwrap_or(0)
     }
 
     /// The CPU's node, counted from 0.
@@ -315,10 +310,7 @@ impl Topology {
 
     /// A domain by its number.
     pub fn domain(&self, number: usize) -> DomainView<'_> {
-        DomainView {
-            topology: self,
-            raw: &self.domains[number],
-        }
+        DomainView { topology: self, raw: &self.domains[number] }
     }
 
     /// The set of CPUs with this number.
@@ -327,20 +319,13 @@ impl Topology {
     }
 
     fn set(&self, number: u32) -> SetView<'_> {
-        SetView {
-            topology: self,
-            raw: &self.sets[number as usize],
-            number,
-        }
+        SetView { topology: self, raw: &self.sets[number as usize], number }
     }
 
     pub(crate) fn new_groups(&self) -> Box<[ffi::Group]> {
         self.sets
             .iter()
-            .map(|set| ffi::Group {
-                capacity: set.capacity,
-                max_capacity: set.max_capacity,
-            })
+            .map(|set| ffi::Group { capacity: set.capacity, max_capacity: set.max_capacity })
             .collect()
     }
 
@@ -349,12 +334,7 @@ impl Topology {
         self.llcs
             .iter()
             .chain(&self.asyms)
-            .map(|&set| ffi::Llc {
-                set,
-                nr_idle_scan: weight(set),
-                idle_cores: 1,
-                pad: 0,
-            })
+            .map(|&set| ffi::Llc { set, nr_idle_scan: weight(set), idle_cores: 1, pad: 0 })
             .collect()
     }
 

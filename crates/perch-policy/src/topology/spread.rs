@@ -14,11 +14,7 @@ impl Topology {
         let mut pool = Vec::new();
         let mut sets: Vec<ffi::Set> = Vec::with_capacity(self.sets.len());
         for number in 0..self.sets.len() {
-            let cpus: Vec<u32> = self
-                .set(number as u32)
-                .iter()
-                .map(|cpu| numbers[cpu])
-                .collect();
+            let cpus: Vec<u32> = self.set(number as u32).iter().map(|cpu| numbers[cpu]).collect();
             let span = push(&mut pool, &cpus);
             sets.push(ffi::Set {
                 first: span.first,
@@ -46,11 +42,7 @@ impl Topology {
                 _ => {
                     let capacity = capacity.unwrap_or(0);
                     let span = push(&mut pool, &[number]);
-                    sets.push(ffi::Set {
-                        capacity,
-                        max_capacity: capacity,
-                        ..span
-                    });
+                    sets.push(ffi::Set { capacity, max_capacity: capacity, ..span });
                     llc_of_set.push(ffi::NONE);
                     apart.push(number);
                     places.push(ffi::Place {
@@ -69,16 +61,7 @@ impl Topology {
         for (&number, &ranking) in numbers.iter().zip(&self.rankings) {
             rankings[number as usize] = ranking;
         }
-        Topology {
-            pool,
-            sets,
-            places,
-            homes,
-            rankings,
-            llc_of_set,
-            apart,
-            ..self
-        }
+        Topology { pool, sets, places, homes, rankings, llc_of_set, apart, ..self }
     }
 }
 

@@ -19,10 +19,7 @@ struct Bench {
 
 impl Bench {
     fn of(machine: &Machine) -> Bench {
-        Bench {
-            shape: Shape::new(machine),
-            host: Host::new(Topology::new(machine)),
-        }
+        Bench { shape: Shape::new(machine), host: Host::new(Topology::new(machine)) }
     }
 
     fn known(name: &str) -> Bench {
@@ -77,25 +74,13 @@ fn flips_count_changes_and_halve_once_after_a_second() {
     (s.waker.flips, s.waker.last_wakee) = (10, s.wakee.id);
     (s.waker.decay_at_ns, s.wake.now_ns) = (SECOND, 2 * SECOND);
     bench.decide(&mut s);
-    assert_eq!(
-        (s.waker.flips, s.waker.decay_at_ns),
-        (10, SECOND),
-        "not more than a second"
-    );
+    assert_eq!((s.waker.flips, s.waker.decay_at_ns), (10, SECOND), "not more than a second");
     s.waker.last_wakee = 77;
     bench.decide(&mut s);
-    assert_eq!(
-        (s.waker.flips, s.waker.last_wakee),
-        (11, s.wakee.id),
-        "somebody else"
-    );
+    assert_eq!((s.waker.flips, s.waker.last_wakee), (11, s.wakee.id), "somebody else");
     s.wake.now_ns = 60 * SECOND;
     bench.decide(&mut s);
-    assert_eq!(
-        (s.waker.flips, s.waker.decay_at_ns),
-        (5, 60 * SECOND),
-        "once, however late"
-    );
+    assert_eq!((s.waker.flips, s.waker.decay_at_ns), (5, 60 * SECOND), "once, however late");
     assert_eq!(s.wakee.flips, 0, "the wakee wakes nobody");
 }
 
@@ -110,10 +95,7 @@ fn an_idle_waker_cpu_is_an_interrupt_that_does_not_pull_from_an_idle_prev() {
         (4, vec![0, 4], 4),
     ] {
         let mut s = Scenario::idle(&bench.shape, 0, prev);
-        [0, prev]
-            .into_iter()
-            .filter(|c| !idle.contains(c))
-            .for_each(|c| s.busy(c, 1));
+        [0, prev].into_iter().filter(|c| !idle.contains(c)).for_each(|c| s.busy(c, 1));
         assert_eq!(bench.target(&s), target, "prev {prev}, idle {idle:?}");
     }
 }
@@ -152,11 +134,8 @@ fn a_tie_goes_to_a_sync_waker() {
 /// Beyond distance 30 no domain pulls; within it, one does.
 #[test]
 fn distant_nodes_do_not_pull() {
-    for (name, prev, pulls) in [
-        ("epyc7543", 40, false),
-        ("epyc7543", 20, true),
-        ("x5570", 4, true),
-    ] {
+    for (name, prev, pulls) in [("epyc7543", 40, false), ("epyc7543", 20, true), ("x5570", 4, true)]
+    {
         let mut bench = Bench::known(name);
         let mut s = Scenario::idle(&bench.shape, 0, prev);
         s.busy(0, 1);
@@ -213,10 +192,7 @@ fn forks_spread_over_clusters() {
     s.busy(0, 1);
     for cluster in [1, 2, 3, 4, 5] {
         let verdict = bench.decide(&mut s.clone());
-        assert_eq!(
-            (verdict.cpu / 4, verdict.reason),
-            (cluster, Reason::SlowPath)
-        );
+        assert_eq!((verdict.cpu / 4, verdict.reason), (cluster, Reason::SlowPath));
         s.busy(verdict.cpu, 1);
     }
     // One busy CPU in each: no cluster is better than the parent's own.
@@ -258,11 +234,7 @@ fn forks_leave_a_busy_node_only_for_a_clearly_freer_one() {
         s.wake.fork = true;
         for cpu in 0..bench.shape.nr_cpus() {
             s.busy(cpu, 1);
-            s.state.cpus[cpu].load = if bench.shape.share_llc(0, cpu) {
-                load
-            } else {
-                400
-            };
+            s.state.cpus[cpu].load = if bench.shape.share_llc(0, cpu) { load } else { 400 };
         }
         let cpu = bench.decide(&mut s).cpu;
         let left = bench.shape.share_llc(there, cpu);
@@ -281,11 +253,7 @@ fn exec_on_an_idle_machine_stays() {
             s.wakee.util = 100;
             s.busy(cpu, 1);
             let verdict = bench.decide(&mut s);
-            assert_eq!(
-                (verdict.cpu, verdict.reason),
-                (cpu, Reason::SlowPath),
-                "{name}"
-            );
+            assert_eq!((verdict.cpu, verdict.reason), (cpu, Reason::SlowPath), "{name}");
         }
     }
 }

@@ -11,11 +11,7 @@ use crate::scenario::Home;
 pub fn prev(m: &Model) -> (usize, CacheStep) {
     let home = m.s.wake.prev;
     let on = matches!(m.cache, Mode::Posted | Mode::Perch);
-    let Some((process, pref)) =
-        m.s.home
-            .as_ref()
-            .filter(|_| on)
-            .and_then(|h| Some((h, h.pref?)))
+    let Some((process, pref)) = m.s.home.as_ref().filter(|_| on).and_then(|h| Some((h, h.pref?)))
     else {
         return (home, CacheStep::None);
     };
@@ -32,9 +28,7 @@ pub fn prev(m: &Model) -> (usize, CacheStep) {
 }
 
 fn llc<'a>(m: &'a Model, cpu: usize) -> &'a [usize] {
-    m.shape.llc[cpu]
-        .as_deref()
-        .expect("preferred CPUs have an LLC")
+    m.shape.llc[cpu].as_deref().expect("preferred CPUs have an LLC")
 }
 
 /// Why `valid(c, p)` of §3 is false.
@@ -102,9 +96,8 @@ fn leave(m: &Model, process: &Home) -> Option<usize> {
         return None;
     }
     let at = leaders.iter().position(|&l| l == home)?;
-    let around: Vec<usize> = (1..leaders.len())
-        .map(|k| leaders[(at + k) % leaders.len()])
-        .collect();
+    let around: Vec<usize> =
+        (1..leaders.len()).map(|k| leaders[(at + k) % leaders.len()]).collect();
     let (first, rest): (Vec<usize>, Vec<usize>) =
         around.into_iter().partition(|l| process.llcs.contains(l));
     first.into_iter().chain(rest).find_map(|leader| {

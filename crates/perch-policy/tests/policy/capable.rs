@@ -41,10 +41,7 @@ fn candidates(d: &Decision) -> Vec<(usize, i32, u32)> {
     let cpus = d.shape.asym[target].clone().unwrap_or_default();
     let (scan, cores) = match d.before.state.asym.get(&cpus) {
         Some(&asym) => asym,
-        None => (
-            d.before.state.scan[cpus[0]],
-            d.before.state.idle_cores[cpus[0]],
-        ),
+        None => (d.before.state.scan[cpus[0]], d.before.state.idle_cores[cpus[0]]),
     };
     let hic = d.shape.smt && cores;
     let reach = match modes.capacity {
@@ -62,15 +59,9 @@ fn candidates(d: &Decision) -> Vec<(usize, i32, u32)> {
             _ => {
                 let fit = fits(&model, c);
                 let rank = [-1, 0, -2][(fit + 1) as usize];
-                let core = !hic
-                    || d.shape.core[c]
-                        .iter()
-                        .all(|&s| s == c || d.before.state.idle[s]);
-                let capacity = if fit == -1 {
-                    d.shape.capacity(c)
-                } else {
-                    capacity
-                };
+                let core =
+                    !hic || d.shape.core[c].iter().all(|&s| s == c || d.before.state.idle[s]);
+                let capacity = if fit == -1 { d.shape.capacity(c) } else { capacity };
                 (c, rank - 3 * i32::from(core), capacity)
             }
         }
@@ -205,10 +196,7 @@ fn moment(
 
 /// capacity in this mode and nothing else.
 fn alone(era: Era, capacity: Mode) -> Policy {
-    let modes = Modes {
-        capacity,
-        ..Modes::default()
-    };
+    let modes = Modes { capacity, ..Modes::default() };
     Policy::new(era, modes)
 }
 
@@ -223,11 +211,7 @@ fn a_hog_gets_the_largest_idle_cpu() {
     for (name, idle, big) in [("juno", vec![3, 1, 5], 1), ("pixel3", vec![0, 2, 6], 6)] {
         for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
             let verdict = moment(name, Era::V5_5, mode, 1024, [0, 0], &idle);
-            assert_eq!(
-                (verdict.cpu, verdict.reason),
-                (big, Reason::CapacityBest),
-                "{name} {mode}"
-            );
+            assert_eq!((verdict.cpu, verdict.reason), (big, Reason::CapacityBest), "{name} {mode}");
         }
     }
 }
@@ -236,10 +220,7 @@ fn a_hog_gets_the_largest_idle_cpu() {
 #[test]
 fn a_small_task_takes_what_is_near() {
     let verdict = moment("pixel3", Era::V5_5, Mode::Posted, 100, [1, 1], &[2, 5]);
-    assert_eq!(
-        (verdict.cpu, verdict.reason, verdict.examined),
-        (2, Reason::CapacityFit, 2)
-    );
+    assert_eq!((verdict.cpu, verdict.reason, verdict.examined), (2, Reason::CapacityFit, 2));
     // 305 of 382 is the last that fits.
     for (util, cpu) in [(305, 2), (306, 5)] {
         let verdict = moment("pixel3", Era::V5_5, Mode::Posted, util, [1, 1], &[2, 5]);
@@ -273,11 +254,7 @@ fn only_posted_leaves_an_idle_previous_cpu() {
 fn only_perch_looks_for_spare_capacity() {
     for mode in [Mode::Posted, Mode::Upstream] {
         let verdict = moment("pixel3", Era::V7_2, mode, 500, [1, 1], &[]);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (1, Reason::TargetBusy),
-            "{mode}"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (1, Reason::TargetBusy), "{mode}");
     }
     let (shape, mut host) = pixel3();
     let mut s = Scenario::idle(&shape, 1, 1);
@@ -293,17 +270,10 @@ fn only_perch_looks_for_spare_capacity() {
 #[test]
 fn the_baseline_balances_what_does_not_fit_the_smaller_cpu() {
     let off = |name, util, cpus| moment(name, Era::V5_5, Mode::Off, util, cpus, &[0, 2]).reason;
-    for (util, cpus, balanced) in [
-        (1024, [1, 0], true),
-        (1024, [1, 2], false),
-        (356, [1, 0], false),
-        (357, [1, 0], true),
-    ] {
-        assert_eq!(
-            off("juno", util, cpus) == Reason::WakeBalance,
-            balanced,
-            "{util} {cpus:?}"
-        );
+    for (util, cpus, balanced) in
+        [(1024, [1, 0], true), (1024, [1, 2], false), (356, [1, 0], false), (357, [1, 0], true)]
+    {
+        assert_eq!(off("juno", util, cpus) == Reason::WakeBalance, balanced, "{util} {cpus:?}");
     }
     assert_ne!(off("jacobsville", 1024, [1, 0]), Reason::WakeBalance);
 }

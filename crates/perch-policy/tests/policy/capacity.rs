@@ -55,9 +55,7 @@ pub fn wake_cap(m: &Model) -> bool {
 
 /// The CPUs among which the mechanism looks, if it is on and has to.
 pub fn domain(m: &Model, cpu: usize) -> Option<Vec<usize>> {
-    m.shape.asym[cpu]
-        .clone()
-        .filter(|_| m.capacity != Mode::Off)
+    m.shape.asym[cpu].clone().filter(|_| m.capacity != Mode::Off)
 }
 
 fn siblings_idle(m: &Model, cpu: usize) -> bool {
@@ -74,8 +72,7 @@ pub fn near(m: &Model, cpu: usize) -> bool {
 fn ring(m: &Model, cpus: &[usize], target: usize) -> Vec<usize> {
     let n = m.shape.nr_cpus();
     let ring = (0..n).map(|i| (target + i) % n);
-    ring.filter(|c| cpus.contains(c) && m.s.allowed[*c])
-        .collect()
+    ring.filter(|c| cpus.contains(c) && m.s.allowed[*c]).collect()
 }
 
 /// "Patched" of §2.

@@ -38,9 +38,7 @@ impl Decision<'_> {
     }
 
     pub fn core_is_idle(&self, cpu: usize) -> bool {
-        self.shape.core[cpu]
-            .iter()
-            .all(|&c| self.before.state.idle[c])
+        self.shape.core[cpu].iter().all(|&c| self.before.state.idle[c])
     }
 
     /// Whether step 8 was reached: nothing before it ended the search.
@@ -63,11 +61,7 @@ impl Decision<'_> {
     pub fn llc(&self) -> Option<(&[usize], u32, bool)> {
         let llc = self.shape.llc[self.verdict.target].as_deref()?;
         let state = &self.before.state;
-        Some((
-            llc,
-            state.scan[llc[0]],
-            self.shape.smt && state.idle_cores[llc[0]],
-        ))
+        Some((llc, state.scan[llc[0]], self.shape.smt && state.idle_cores[llc[0]]))
     }
 
     /// The CPUs that step 8 may look at in this mode, in its order.
@@ -76,21 +70,11 @@ impl Decision<'_> {
             return Vec::new();
         };
         let (n, target) = (self.shape.nr_cpus(), self.verdict.target);
-        let near = if self.mode == Mode::Off {
-            &[]
-        } else {
-            self.cluster(target)
-        };
-        let ring = (1..=n)
-            .map(|i| (target + i) % n)
-            .filter(|c| llc.contains(c));
+        let near = if self.mode == Mode::Off { &[] } else { self.cluster(target) };
+        let ring = (1..=n).map(|i| (target + i) % n).filter(|c| llc.contains(c));
         let ring: Vec<usize> = ring.filter(|&c| self.before.allowed[c]).collect();
         let (first, rest): (Vec<usize>, Vec<usize>) = ring.iter().partition(|c| near.contains(c));
-        let own = if self.mode == Mode::Perch {
-            first.len()
-        } else {
-            0
-        };
+        let own = if self.mode == Mode::Perch { first.len() } else { 0 };
         let length = match (budget, hic) {
             (0, _) => own,
             (_, true) => n,
@@ -129,9 +113,7 @@ pub fn decide(machine: &Machine, seed: u64, policies: &[Policy], mut check: impl
 
 /// [`decide`] on a random machine, by cluster in every mode and era without capacity.
 pub fn decisions(seed: u64, max_cpus: usize, check: impl FnMut(&Decision)) {
-    let modes = ERAS
-        .into_iter()
-        .flat_map(|e| Mode::ALL.map(|m| policy(e, m)));
+    let modes = ERAS.into_iter().flat_map(|e| Mode::ALL.map(|m| policy(e, m)));
     let policies: Vec<Policy> = modes.collect();
     decide(&machines::random(seed, max_cpus), seed, &policies, check);
 }
@@ -141,19 +123,12 @@ pub fn decisions(seed: u64, max_cpus: usize, check: impl FnMut(&Decision)) {
 fn random_moments_reach_every_reason() {
     let mut seen = BTreeMap::new();
     for seed in 0..300 {
-        decide(
-            &machines::random(seed, 100),
-            seed,
-            &scenario::policies(),
-            |d| *seen.entry(d.verdict.reason).or_insert(0) += 1,
-        );
+        decide(&machines::random(seed, 100), seed, &scenario::policies(), |d| {
+            *seen.entry(d.verdict.reason).or_insert(0) += 1
+        });
     }
     for &reason in Reason::ALL.iter().filter(|&&r| r != Reason::Nothing) {
         let times = seen.get(&reason).copied().unwrap_or(0);
-        assert!(
-            times >= 50,
-            "\"{}\" only {times} times in {seen:?}",
-            reason.name()
-        );
+        assert!(times >= 50, "\"{}\" only {times} times in {seen:?}", reason.name());
     }
 }

@@ -18,10 +18,7 @@ const WAKEUPS: usize = 60;
 pub const ERAS: [Era; 2] = [Era::V6_5, Era::V7_2];
 
 pub fn policy(era: Era, cluster: Mode) -> Policy {
-    let modes = Modes {
-        cluster,
-        ..Modes::default()
-    };
+    let modes = Modes { cluster, ..Modes::default() };
     Policy::new(era, modes)
 }
 
@@ -43,10 +40,7 @@ fn agree(seed: u64, machine: &Machine) {
                  {modes}: {:?}, {:?} wakes {:?}",
                 machine.description, before.wake, before.waker, before.wakee
             );
-            assert_eq!(
-                verdict, expected,
-                "another verdict than the reference; {at}"
-            );
+            assert_eq!(verdict, expected, "another verdict than the reference; {at}");
             assert_eq!(ours, reference, "another state than the reference; {at}");
         }
     }
@@ -63,10 +57,7 @@ proptest! {
 /// One LLC of 32 words of 64 CPUs.
 #[test]
 fn policy_and_reference_agree_on_a_wide_llc() {
-    agree(
-        1,
-        &Machine::regular("wide", 1, 1, 1, 64, 16, 2).expect("a machine"),
-    );
+    agree(1, &Machine::regular("wide", 1, 1, 1, 64, 16, 2).expect("a machine"));
 }
 
 /// The widest walk there is: 128 words, and the one it starts in twice.
@@ -74,14 +65,8 @@ fn policy_and_reference_agree_on_a_wide_llc() {
 fn a_scan_walks_8192_cpus() {
     let machine = Machine::regular("widest", 1, 1, 1, 0, 8192, 1).expect("a machine");
     let mut host = Host::new(Topology::new(&machine));
-    (0..8192)
-        .filter(|&cpu| cpu != 3)
-        .for_each(|cpu| host.set_idle(cpu, false));
-    let wake = Wake {
-        this_cpu: 70,
-        prev_cpu: 5,
-        ..Wake::default()
-    };
+    (0..8192).filter(|&cpu| cpu != 3).for_each(|cpu| host.set_idle(cpu, false));
+    let wake = Wake { this_cpu: 70, prev_cpu: 5, ..Wake::default() };
     let (mut waker, mut wakee) = (TaskState::new(1), TaskState::new(2));
     host.cpu_mut(70).load = 9999;
     let verdict = host.select(

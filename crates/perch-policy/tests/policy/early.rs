@@ -24,10 +24,7 @@ pub fn choose(m: &mut Model) -> Choice {
         return Choice::Done((cpu, Reason::SlowPath));
     }
     let within = topology.domains(wake.this).find(|d| {
-        let far = cpus(d.span())
-            .iter()
-            .map(|&c| m.shape.slit(wake.this, c))
-            .max();
+        let far = cpus(d.span()).iter().map(|&c| m.shape.slit(wake.this, c)).max();
         d.span().contains(wake.prev) && far.is_some_and(|far| far <= 30)
     });
     let Some(domain) = within.filter(|_| m.s.allowed[wake.this]) else {
@@ -68,9 +65,7 @@ fn search(m: &mut Model, target: usize) -> Found {
     domains.retain(|d| cpus(d.span()).iter().all(|c| llc.contains(c)));
     while let Some(domain) = domains.pop() {
         let n = domain.groups();
-        let own = (0..n)
-            .find(|&i| domain.group(i).contains(target))
-            .expect("its group");
+        let own = (0..n).find(|&i| domain.group(i).contains(target)).expect("its group");
         for i in 0..n {
             let group = cpus(domain.group((own + i) % n));
             let mut allowed = group.iter().copied().filter(|&c| m.s.allowed[c]);
@@ -105,9 +100,7 @@ fn slow_path(m: &mut Model, topology: &Topology) -> usize {
         let (local, others): (Vec<_>, Vec<_>) = usable.partition(|g| g.contains(&cpu));
         let average = |g: &Vec<usize>| {
             let sum: u64 = g.iter().map(|&c| u64::from(load(c))).sum();
-            let capacity = g
-                .iter()
-                .map(|&c| u64::from(m.s.state.cpus[c].capacity_in_groups));
+            let capacity = g.iter().map(|&c| u64::from(m.s.state.cpus[c].capacity_in_groups));
             sum * 1024 / capacity.sum::<u64>()
         };
         let here = local.first().map_or(0, average);
@@ -120,9 +113,7 @@ fn slow_path(m: &mut Model, topology: &Topology) -> usize {
         }
         m.examined += best.len() as u32;
         let allowed = best.iter().copied().filter(|&c| m.s.allowed[c]);
-        cpu = allowed
-            .min_by_key(|&c| load(c))
-            .expect("a CPU that it may use");
+        cpu = allowed.min_by_key(|&c| load(c)).expect("a CPU that it may use");
         let narrower = |d: &DomainView| d.span().weight() < domain.span().weight();
         left = topology.domains(cpu).take_while(narrower).collect();
     }

@@ -15,10 +15,7 @@ use crate::machines;
 const EPOCH: u64 = 10_000_000;
 
 fn cache(mode: Mode) -> Policy {
-    let modes = Modes {
-        cache: mode,
-        ..Modes::default()
-    };
+    let modes = Modes { cache: mode, ..Modes::default() };
     Policy::new(Era::V6_15, modes)
 }
 
@@ -238,10 +235,7 @@ fn random_moments_reach_every_step() {
         for step in CacheStep::ALL {
             // posted redirects whether the CPU is allowed or not.
             let never = mode == Mode::Posted && step == CacheStep::Unfit;
-            assert!(
-                seen[step as usize] >= 20 || never,
-                "{mode}, {step:?}: {seen:?}"
-            );
+            assert!(seen[step as usize] >= 20 || never, "{mode}, {step:?}: {seen:?}");
         }
     }
 }
@@ -274,11 +268,7 @@ fn posted_enters_an_llc_without_statistics() {
     host.prefer(own, Some(3), &[0]);
     let (mut waker, mut task) = (TaskState::new(2), TaskState::new(1));
     task.set_process(Some(own));
-    let wake = perch_policy::Wake {
-        this_cpu: 8,
-        prev_cpu: 9,
-        ..Default::default()
-    };
+    let wake = perch_policy::Wake { this_cpu: 8, prev_cpu: 9, ..Default::default() };
     let allowed = perch_policy::CpuMask::full(16);
     let verdict = host.select(&policy, &wake, &mut waker, &mut task, &allowed);
     assert_eq!((verdict.cpu, verdict.cache), (3, CacheStep::Redirected));
@@ -300,11 +290,7 @@ fn a_redirected_search_writes_the_recent_cpu() {
             task.set_process(Some(own));
             task.set_recent_cpu(Some(4));
             (0..2).for_each(|set| host.set_nr_idle_scan(set, 8));
-            let wake = perch_policy::Wake {
-                this_cpu: 10,
-                prev_cpu: 9,
-                ..Default::default()
-            };
+            let wake = perch_policy::Wake { this_cpu: 10, prev_cpu: 9, ..Default::default() };
             let allowed = perch_policy::CpuMask::full(16);
             let verdict = host.select(&policy, &wake, &mut waker, &mut task, &allowed);
             assert_eq!((verdict.cpu, verdict.cache), (idle, step), "{mode}");
@@ -322,10 +308,7 @@ fn posted_prefers_by_the_average() {
     let own = process(&mut small, 2, 1);
     // What is asked of is 1024 of 1025: a slice beside the CPU's own sum plus one nanosecond.
     assert!(run(&mut small, &policy, own, 1, 1, &[(5, 100)]).is_empty());
-    assert_eq!(
-        run(&mut small, &policy, own, 2, 1, &[(5, 100), (7, 1)]),
-        [0]
-    );
+    assert_eq!(run(&mut small, &policy, own, 2, 1, &[(5, 100), (7, 1)]), [0]);
     assert_eq!(small.preferred_cpu(own), Some(5));
     let mut large = host(2, 33, 1);
     let own = process(&mut large, 2, 1);
@@ -352,10 +335,7 @@ fn upstream_holds_on_to_what_it_prefers() {
     // As much on two CPUs of the other: not more than twice.
     host.account(rival, 0, 3 * EPOCH, 1);
     assert_eq!(run(&mut host, &policy, own, 2, 1, &[(4, 90), (5, 90)]), [0]);
-    assert_eq!(
-        run(&mut host, &policy, own, 3, 1, &[(4, 90), (5, 90), (6, 90)]),
-        [1]
-    );
+    assert_eq!(run(&mut host, &policy, own, 3, 1, &[(4, 90), (5, 90), (6, 90)]), [1]);
     host.set_footprint(own, 1 << 30);
     assert!(run(&mut host, &policy, own, 4, 1, &[(4, 90)]).is_empty());
     host.set_footprint(own, 1);
@@ -394,16 +374,7 @@ fn perch_prefers_as_many_as_are_needed() {
     let everywhere: Vec<_> = (0..32).map(|cpu| (cpu, 60 - cpu as u64 / 8)).collect();
     assert_eq!(run(&mut host, &policy, own, 1, 30, &everywhere), [0]);
     // As many as it needed once, until fewer would do with a fifth to spare.
-    let steps = [
-        (6, 2),
-        (10, 3),
-        (30, 4),
-        (10, 4),
-        (9, 3),
-        (7, 3),
-        (6, 2),
-        (1, 1),
-    ];
+    let steps = [(6, 2), (10, 3), (30, 4), (10, 4), (9, 3), (7, 3), (6, 2), (1, 1)];
     for ((running, llcs), step) in steps.into_iter().zip(1..) {
         *host.threads(own).1 = running;
         let now = run(&mut host, &policy, own, 40 * step, 40, &everywhere);
@@ -430,11 +401,7 @@ fn perch_leaves_a_crowded_llc() {
             (load.nr, load.util) = (nr[llc], 1024 * nr[llc]);
         });
         let cpu = host.topology().llc_span(from).iter().next().unwrap_or(0);
-        let wake = perch_policy::Wake {
-            this_cpu: cpu,
-            prev_cpu: cpu,
-            ..Default::default()
-        };
+        let wake = perch_policy::Wake { this_cpu: cpu, prev_cpu: cpu, ..Default::default() };
         let verdict = host.select(&policy, &wake, &mut waker, &mut task, &allowed);
         let to = host.topology().llc(verdict.cpu).expect("an LLC");
         assert_eq!(verdict.cache == CacheStep::Redirected, to != from);
@@ -465,11 +432,7 @@ fn perch_counts_who_is_on_the_way() {
     let own = process(&mut host, 30, 2);
     host.prefer(own, Some(0), &[0]);
     let allowed = perch_policy::CpuMask::full(16);
-    let wake = perch_policy::Wake {
-        this_cpu: 8,
-        prev_cpu: 8,
-        ..Default::default()
-    };
+    let wake = perch_policy::Wake { this_cpu: 8, prev_cpu: 8, ..Default::default() };
     let mut went = 0;
     for id in 1..20 {
         let (mut waker, mut task) = (TaskState::new(99), TaskState::new(id));

@@ -98,13 +98,7 @@ impl<'a> Model<'a> {
         if !self.s.allowed[cpu] {
             (cpu, reason) = (self.fallback(), Reason::Fallback);
         }
-        Verdict {
-            cpu,
-            reason,
-            examined: self.examined,
-            target,
-            cache: self.step,
-        }
+        Verdict { cpu, reason, examined: self.examined, target, cache: self.step }
     }
 
     fn choose(&mut self) -> Choice {
@@ -159,9 +153,7 @@ impl<'a> Model<'a> {
     }
 
     fn wake_wide(&self) -> bool {
-        let width = self.shape.llc[self.s.wake.this]
-            .as_ref()
-            .map_or(1, Vec::len) as u64;
+        let width = self.shape.llc[self.s.wake.this].as_ref().map_or(1, Vec::len) as u64;
         let flips = [self.s.waker.flips, self.s.wakee.flips].map(u64::from);
         let (slave, master) = (flips[0].min(flips[1]), flips[0].max(flips[1]));
         slave >= width && master >= slave * width
@@ -299,9 +291,7 @@ impl<'a> Model<'a> {
             return self.shape.cluster[a] == self.shape.cluster[b];
         }
         let id = |c: usize| {
-            let near = self.shape.cluster[c]
-                .as_ref()
-                .or(self.shape.llc[c].as_ref());
+            let near = self.shape.cluster[c].as_ref().or(self.shape.llc[c].as_ref());
             near.map_or(c, |set| set[0])
         };
         id(a) == id(b)

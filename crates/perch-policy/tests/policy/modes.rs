@@ -21,10 +21,7 @@ fn modes_read_back() {
         };
         assert_eq!(modes.to_string().parse(), Ok(modes));
         let policy = Policy::new(Era::V6_5, modes);
-        assert_eq!(
-            (policy.modes(), policy.cluster_on()),
-            (modes, mode != Mode::Off)
-        );
+        assert_eq!((policy.modes(), policy.cluster_on()), (modes, mode != Mode::Off));
     }
 }
 
@@ -33,13 +30,8 @@ fn every_mechanism_can_be_set_and_is_listed() {
     for mechanism in Mechanism::ALL {
         for &mode in mechanism.modes().iter().filter(|mode| **mode != Mode::Off) {
             let mut modes = Modes::default();
-            modes
-                .set(mechanism.name(), mode)
-                .expect("a mode of its own");
-            let set: Vec<_> = modes
-                .iter()
-                .filter(|(_, mode)| *mode != Mode::Off)
-                .collect();
+            modes.set(mechanism.name(), mode).expect("a mode of its own");
+            let set: Vec<_> = modes.iter().filter(|(_, mode)| *mode != Mode::Off).collect();
             assert_eq!(set, [(mechanism, mode)]);
             assert_eq!(modes[mechanism], mode);
         }
@@ -67,26 +59,11 @@ fn error_about_an_era_names_the_value_and_the_range() {
         ("3.3", "this version has 3.4 to 7.2"),
         ("7.3", "this version has 3.4 to 7.2"),
         ("6.20", "the last Linux 6 was 6.19"),
-        (
-            "6",
-            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
-        ),
-        (
-            "6.12.1",
-            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
-        ),
-        (
-            "6.05",
-            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
-        ),
-        (
-            "+6.5",
-            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
-        ),
-        (
-            "6.999",
-            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
-        ),
+        ("6", "expected a release of Linux from 3.4 to 7.2, such as 6.12"),
+        ("6.12.1", "expected a release of Linux from 3.4 to 7.2, such as 6.12"),
+        ("6.05", "expected a release of Linux from 3.4 to 7.2, such as 6.12"),
+        ("+6.5", "expected a release of Linux from 3.4 to 7.2, such as 6.12"),
+        ("6.999", "expected a release of Linux from 3.4 to 7.2, such as 6.12"),
     ] {
         let error = era.parse::<Era>().expect_err(era).to_string();
         assert_eq!(error, format!("unknown era \"{era}\": {rest}"));
@@ -95,12 +72,8 @@ fn error_about_an_era_names_the_value_and_the_range() {
 
 #[test]
 fn kernels_beyond_the_eras_have_the_nearest() {
-    for (release, era) in [
-        ((3, 2), "3.4"),
-        ((6, 12), "6.12"),
-        ((6, 40), "6.19"),
-        ((300, 0), "7.2"),
-    ] {
+    for (release, era) in [((3, 2), "3.4"), ((6, 12), "6.12"), ((6, 40), "6.19"), ((300, 0), "7.2")]
+    {
         assert_eq!(Era::nearest(release.0, release.1).to_string(), era);
     }
 }
@@ -108,9 +81,8 @@ fn kernels_beyond_the_eras_have_the_nearest() {
 #[test]
 fn what_an_era_has_not_is_refused_by_its_key() {
     let check = |era: Era, words: &str| era.check(&words.parse().expect(words));
-    for (name, mode) in Mechanism::ALL
-        .into_iter()
-        .flat_map(|m| m.modes().iter().map(move |&mode| (m.name(), mode)))
+    for (name, mode) in
+        Mechanism::ALL.into_iter().flat_map(|m| m.modes().iter().map(move |&mode| (m.name(), mode)))
     {
         let words = format!("{name}={mode}");
         for (_, era) in ERAS {
@@ -158,10 +130,7 @@ fn a_layout_is_the_modes_own_unless_told_otherwise() {
         ("overload=upstream", Layout::Shared),
         ("overload=posted", Layout::Node),
         ("overload=perch", Layout::NodePadded),
-        (
-            "overload=perch,overload-layout=llc-padded",
-            Layout::LlcPadded,
-        ),
+        ("overload=perch,overload-layout=llc-padded", Layout::LlcPadded),
         ("overload-layout=node", Layout::Node),
     ] {
         let modes: Modes = words.parse().expect(words);

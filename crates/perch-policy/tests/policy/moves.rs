@@ -9,10 +9,7 @@ use proptest::prelude::*;
 use crate::dice::Dice;
 
 fn policy() -> Policy {
-    let modes = Modes {
-        cache: Mode::Upstream,
-        ..Modes::default()
-    };
+    let modes = Modes { cache: Mode::Upstream, ..Modes::default() };
     Policy::new(Era::V7_2, modes)
 }
 

@@ -194,9 +194,9 @@ unsafe impl Memory for Scarce {
                 // SAFETY: from `alloc`, with this layout, and taken off the ledger just now.
                 unsafe { std::alloc::dealloc(block, layout) };
             }
-            was => ledger.wrong.push(format!(
-                "{block:?} of {bytes} by {align} given back: {was:?}"
-            )),
+            was => {
+                ledger.wrong.push(format!("{block:?} of {bytes} by {align} given back: {was:?}"))
+            }
         }
     }
 }

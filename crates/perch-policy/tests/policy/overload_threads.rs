@@ -17,19 +17,14 @@ fn counters(layout: Layout, exact: bool) -> (Overload, usize) {
 
 /// The next pseudo-random number (Knuth's MMIX generator).
 fn next(state: &mut u64) -> usize {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize
 }
 
 #[test]
 fn when_all_is_quiet_the_counters_are_the_cpus_that_are_set() {
     const THREADS: usize = 4;
-    for (layout, exact) in Layout::ALL
-        .into_iter()
-        .flat_map(|l| [(l, false), (l, true)])
-    {
+    for (layout, exact) in Layout::ALL.into_iter().flat_map(|l| [(l, false), (l, true)]) {
         let (overload, cpus) = counters(layout, exact);
         scope(|scope| {
             for thread in 0..THREADS {

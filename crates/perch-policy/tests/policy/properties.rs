@@ -195,17 +195,10 @@ const ON: [Mode; 3] = [Mode::Posted, Mode::Upstream, Mode::Perch];
 #[test]
 fn an_idle_cpu_of_the_cluster_beats_an_idle_prev_elsewhere() {
     let stock = on_kunpeng920(Mode::Off, 9, &[2, 9], 20);
-    assert_eq!(
-        (stock.cpu, stock.reason, stock.target),
-        (9, Reason::PrevIdle, 0)
-    );
+    assert_eq!((stock.cpu, stock.reason, stock.target), (9, Reason::PrevIdle, 0));
     for mode in ON {
         let verdict = on_kunpeng920(mode, 9, &[2, 9], 20);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (2, Reason::ClusterScan),
-            "{mode}"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (2, Reason::ClusterScan), "{mode}");
         assert_eq!(verdict.examined, 2, "{mode}: CPUs 1 and 2");
     }
 }
@@ -214,11 +207,7 @@ fn an_idle_cpu_of_the_cluster_beats_an_idle_prev_elsewhere() {
 fn an_idle_prev_of_the_cluster_needs_no_scan() {
     for mode in Mode::ALL {
         let verdict = on_kunpeng920(mode, 3, &[1, 3], 20);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (3, Reason::PrevIdle),
-            "{mode}"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (3, Reason::PrevIdle), "{mode}");
         assert_eq!(verdict.examined, 0, "{mode}");
     }
 }
@@ -228,15 +217,8 @@ fn an_idle_prev_of_the_cluster_needs_no_scan() {
 fn an_idle_prev_elsewhere_beats_stacking_on_the_target() {
     for mode in [Mode::Posted, Mode::Upstream] {
         let verdict = on_kunpeng920(mode, 9, &[9], 4);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (9, Reason::ClusterPrev),
-            "{mode}"
-        );
-        assert_eq!(
-            verdict.examined, 4,
-            "{mode}: the cluster's four, then the budget is spent"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (9, Reason::ClusterPrev), "{mode}");
+        assert_eq!(verdict.examined, 4, "{mode}: the cluster's four, then the budget is spent");
     }
     let verdict = on_kunpeng920(Mode::Perch, 9, &[9], 4);
     assert_eq!((verdict.reason, verdict.examined), (Reason::ClusterPrev, 8));
@@ -247,16 +229,8 @@ fn an_idle_prev_elsewhere_beats_stacking_on_the_target() {
 fn the_cluster_spends_the_budget_of_the_llc_unless_perch() {
     for mode in [Mode::Posted, Mode::Upstream] {
         let verdict = on_kunpeng920(mode, 0, &[4, 5], 5);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (4, Reason::LlcScan),
-            "{mode}"
-        );
-        assert_eq!(
-            on_kunpeng920(mode, 0, &[5], 5).reason,
-            Reason::TargetBusy,
-            "{mode}"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (4, Reason::LlcScan), "{mode}");
+        assert_eq!(on_kunpeng920(mode, 0, &[5], 5).reason, Reason::TargetBusy, "{mode}");
     }
     let verdict = on_kunpeng920(Mode::Perch, 0, &[5], 5);
     assert_eq!((verdict.cpu, verdict.reason), (5, Reason::LlcScan));
@@ -267,11 +241,7 @@ fn the_cluster_spends_the_budget_of_the_llc_unless_perch() {
 fn only_perch_sees_the_cluster_of_a_busy_llc() {
     for mode in [Mode::Off, Mode::Posted, Mode::Upstream] {
         let verdict = on_kunpeng920(mode, 0, &[3], 0);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (0, Reason::TargetBusy),
-            "{mode}"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (0, Reason::TargetBusy), "{mode}");
     }
     let verdict = on_kunpeng920(Mode::Perch, 0, &[3], 0);
     assert_eq!((verdict.cpu, verdict.reason), (3, Reason::ClusterScan));
@@ -293,10 +263,6 @@ fn a_scan_wraps_behind_the_last_cpu() {
         (96..128).filter(|&c| c != idle).for_each(|c| s.busy(c, 1));
         s.put(&mut host);
         let verdict = s.decide(&mut host, &policy(ERAS[0], mode));
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (idle, reason),
-            "cluster={mode}"
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (idle, reason), "cluster={mode}");
     }
 }

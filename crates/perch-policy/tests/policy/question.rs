@@ -32,11 +32,7 @@ fn a_batch_is_answered_as_it_was_asked() {
         }
         let memory = here.answer(&batch);
         for (index, expected) in expected.iter().enumerate() {
-            assert_eq!(
-                batch.answer(memory, index).as_ref(),
-                Some(expected),
-                "{seed}, {index}"
-            );
+            assert_eq!(batch.answer(memory, index).as_ref(), Some(expected), "{seed}, {index}");
         }
         assert_eq!(batch.answer(memory, expected.len()), None);
         assert_eq!(batch.answer(&memory[..64], 1), None);

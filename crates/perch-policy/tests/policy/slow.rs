@@ -36,10 +36,7 @@ pub fn balances(m: &Model, cpu: usize, domain: &DomainView) -> bool {
         let limit = m.shape.asym[cpu].as_ref().map_or(0, Vec::len);
         return domain.span().weight() as usize <= limit;
     }
-    let far = cpus(domain.span())
-        .iter()
-        .map(|&c| m.shape.slit(cpu, c))
-        .max();
+    let far = cpus(domain.span()).iter().map(|&c| m.shape.slit(cpu, c)).max();
     domain.level() != Level::Numa || far.is_some_and(|far| far <= 30)
 }
 
@@ -88,25 +85,9 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
     // 5.5 forgets both: no load where it would count, no utilisation to tell equals apart.
     let early = m.era == Era::V5_5;
     let util = if early { 0 } else { util };
-    let avg_load = if kind == Kind::HasSpare || early {
-        0
-    } else {
-        load * 1024 / capacity
-    };
-    let largest = cpus
-        .iter()
-        .map(|&c| m.s.state.cpus[c].capacity_in_groups)
-        .max();
-    Group {
-        largest: largest.unwrap_or(0),
-        kind,
-        idle,
-        util,
-        running,
-        avg_load,
-        allowed,
-        cpus,
-    }
+    let avg_load = if kind == Kind::HasSpare || early { 0 } else { load * 1024 / capacity };
+    let largest = cpus.iter().map(|&c| m.s.state.cpus[c].capacity_in_groups).max();
+    Group { largest: largest.unwrap_or(0), kind, idle, util, running, avg_load, allowed, cpus }
 }
 
 /// The idlest group other than the local one, if the task should go there.
@@ -170,21 +151,12 @@ fn idlest_cpu(m: &mut Model, group: &[usize], cpu: usize) -> usize {
     let m = &*m;
     let allowed: Vec<usize> = group.iter().copied().filter(|&c| m.s.allowed[c]).collect();
     // A CPU that runs SCHED_IDLE tasks only is taken as soon as it is met.
-    if let Some(&c) = allowed
-        .iter()
-        .find(|&&c| !m.s.state.idle[c] && m.idle_ok(c))
-    {
+    if let Some(&c) = allowed.iter().find(|&&c| !m.s.state.idle[c] && m.idle_ok(c)) {
         return c;
     }
     let state = |c: usize| &m.s.state.cpus[c];
     let idle = allowed.iter().copied().filter(|&c| m.s.state.idle[c]);
-    let shallow = |c: &usize| {
-        (
-            state(*c).idle_exit_ns,
-            u64::MAX - state(*c).idle_since_ns,
-            *c,
-        )
-    };
+    let shallow = |c: &usize| (state(*c).idle_exit_ns, u64::MAX - state(*c).idle_since_ns, *c);
     let least = allowed.iter().copied().min_by_key(|&c| (state(c).load, c));
     idle.min_by_key(shallow).or(least).unwrap_or(cpu)
 }

@@ -39,22 +39,12 @@ pub fn steer(m: &mut Model, found: Found) -> Found {
     let wait = |c: usize| {
         let state = &m.s.state.cpus[c];
         let load = u64::from(state.load) * 1024 / u64::from(state.capacity.max(1));
-        (
-            !m.idle_ok(c),
-            if m.idle_ok(c) { 0 } else { load },
-            state.nr_running,
-        )
+        (!m.idle_ok(c), if m.idle_ok(c) { 0 } else { load }, state.nr_running)
     };
     let (mut left, mut best, mut seen) = (BUDGET, None, 0);
-    for set in [m.shape.cluster[cpu].as_ref(), Some(llc)]
-        .into_iter()
-        .flatten()
-    {
+    for set in [m.shape.cluster[cpu].as_ref(), Some(llc)].into_iter().flatten() {
         let near = ring.iter().copied().filter(|c| set.contains(c));
-        for c in near
-            .take(if best.is_none() { left } else { 0 })
-            .collect::<Vec<_>>()
-        {
+        for c in near.take(if best.is_none() { left } else { 0 }).collect::<Vec<_>>() {
             left -= 1;
             seen += 1;
             if fits(c) && best.is_none_or(|b| wait(c) < wait(b)) {

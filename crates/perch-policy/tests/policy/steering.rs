@@ -13,17 +13,12 @@ use crate::scenario::Scenario;
 const ERAS: [Era; 5] = [Era::V3_4, Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
 
 fn steering(era: Era, steer: Mode) -> Policy {
-    let modes = Modes {
-        steer,
-        ..Modes::default()
-    };
+    let modes = Modes { steer, ..Modes::default() };
     Policy::new(era, modes)
 }
 
 fn decisions(seed: u64, max_cpus: usize, check: impl FnMut(&Decision)) {
-    let policies = ERAS
-        .into_iter()
-        .flat_map(|era| Mode::ALL.map(|mode| steering(era, mode)));
+    let policies = ERAS.into_iter().flat_map(|era| Mode::ALL.map(|mode| steering(era, mode)));
     let policies: Vec<Policy> = policies.collect();
     decide(&machines::random(seed, max_cpus), seed, &policies, check);
 }
@@ -125,10 +120,7 @@ fn histogram(mode: Mode, queued: &[usize]) -> Vec<u32> {
             s.group = Some((0..n).map(|cpu| queued.contains(&cpu)).collect());
             s.put(&mut host);
             let verdict = s.decide(&mut host, &steering(Era::V3_4, mode));
-            assert!(
-                !queued.contains(&verdict.cpu) || mode == Mode::Off,
-                "{verdict:?}"
-            );
+            assert!(!queued.contains(&verdict.cpu) || mode == Mode::Off, "{verdict:?}");
             chosen[verdict.cpu] += 1;
         }
     }
@@ -147,11 +139,7 @@ fn posted_herds_and_perch_does_not() {
         let lowest = |llc: &Vec<usize>| llc.iter().copied().find(|c| empty.contains(c));
         let lowest: Vec<usize> = shape.llc.iter().flatten().filter_map(lowest).collect();
         for cpu in 0..shape.nr_cpus() {
-            assert_eq!(
-                posted[cpu] > 0,
-                lowest.contains(&cpu),
-                "{queued:?}: {posted:?}"
-            );
+            assert_eq!(posted[cpu] > 0, lowest.contains(&cpu), "{queued:?}: {posted:?}");
         }
         // Each of 16 x 16 wake-ups: an even share of 16 would be 16 a CPU.
         let perch = histogram(Mode::Perch, queued);
@@ -177,10 +165,7 @@ fn perch_asks_the_target_first_and_then_for_the_least_load() {
         s.group = Some((0..n).map(|cpu| queued.contains(&cpu)).collect());
         s.put(&mut host);
         let verdict = s.decide(&mut host, &policy);
-        assert_eq!(
-            (verdict.cpu, verdict.reason),
-            (expected, Reason::EmptyQueue)
-        );
+        assert_eq!((verdict.cpu, verdict.reason), (expected, Reason::EmptyQueue));
     }
     // All queues taken: the target, as without the mechanism.
     s.group = Some(vec![true; n]);

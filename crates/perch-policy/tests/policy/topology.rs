@@ -20,26 +20,15 @@ fn list(set: SetView) -> String {
             continue;
         }
         let first = cpus[from];
-        out.push(if first == *cpu {
-            format!("{cpu}")
-        } else {
-            format!("{first}-{cpu}")
-        });
+        out.push(if first == *cpu { format!("{cpu}") } else { format!("{first}-{cpu}") });
         from = i + 1;
     }
     out.join(",")
 }
 
 fn show(domain: DomainView) -> String {
-    let groups: Vec<String> = (0..domain.groups())
-        .map(|i| list(domain.group(i)))
-        .collect();
-    format!(
-        "{:?} {}: {}",
-        domain.level(),
-        list(domain.span()),
-        groups.join(" | ")
-    )
+    let groups: Vec<String> = (0..domain.groups()).map(|i| list(domain.group(i))).collect();
+    format!("{:?} {}: {}", domain.level(), list(domain.span()), groups.join(" | "))
 }
 
 /// The domains of a CPU with their groups, lowest first, one per line.
@@ -71,11 +60,7 @@ fn kunpeng920_has_clusters_and_overlapping_numa_levels() {
     // Node 1 is at 22 from node 2 and at 24 from node 3: no level at 20.
     assert_eq!(
         chain(&machine, 32)[2..],
-        [
-            "Numa 0-63: 32-63 | 0-31",
-            "Numa 0-95: 0-63 | 64-95",
-            "Numa 0-127: 0-95 | 0-31,64-127",
-        ]
+        ["Numa 0-63: 32-63 | 0-31", "Numa 0-95: 0-63 | 64-95", "Numa 0-127: 0-95 | 0-31,64-127",]
     );
     assert_eq!(
         chain(&machine, 64)[2..],
@@ -101,10 +86,7 @@ fn jacobsville_has_clusters_in_one_llc() {
     let machine = known("jacobsville");
     assert_eq!(
         chain(&machine, 5),
-        [
-            "Cls 4-7: 4 | 5 | 6 | 7",
-            "Mc 0-23: 0-3 | 4-7 | 8-11 | 12-15 | 16-19 | 20-23"
-        ]
+        ["Cls 4-7: 4 | 5 | 6 | 7", "Mc 0-23: 0-3 | 4-7 | 8-11 | 12-15 | 16-19 | 20-23"]
     );
     let topology = Topology::new(&machine);
     assert!(topology.has_clusters() && !topology.has_smt());
@@ -116,11 +98,7 @@ fn xeon240_has_two_llcs_in_a_node() {
     let machine = known("xeon240");
     let chain = chain(&machine, 60);
     assert_eq!(chain[0], "Smt 60,180: 60 | 180");
-    assert!(
-        chain[1].starts_with("Mc 60-119,180-239: 60,180 | 61,181 | "),
-        "{}",
-        chain[1]
-    );
+    assert!(chain[1].starts_with("Mc 60-119,180-239: 60,180 | 61,181 | "), "{}", chain[1]);
     assert_eq!(chain[2], "Pkg 0-239: 0-59,120-179 | 60-119,180-239");
     assert_eq!(chain.len(), 3);
 }
@@ -147,24 +125,15 @@ fn epyc7543_has_four_llcs_a_node() {
 #[test]
 fn juno_has_an_llc_each_kind() {
     let machine = known("juno");
-    assert_eq!(
-        chain(&machine, 0),
-        ["Mc 0,3-5: 0 | 3 | 4 | 5", "Pkg 0-5: 0,3-5 | 1-2"]
-    );
-    assert_eq!(
-        chain(&machine, 2),
-        ["Mc 1-2: 1 | 2", "Pkg 0-5: 0,3-5 | 1-2"]
-    );
+    assert_eq!(chain(&machine, 0), ["Mc 0,3-5: 0 | 3 | 4 | 5", "Pkg 0-5: 0,3-5 | 1-2"]);
+    assert_eq!(chain(&machine, 2), ["Mc 1-2: 1 | 2", "Pkg 0-5: 0,3-5 | 1-2"]);
 }
 
 #[test]
 fn phantom_domains_cut_the_llc_of_pixel3() {
     let singles = "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7";
     assert_eq!(chain(&known("pixel3"), 6), [format!("Mc 0-7: {singles}")]);
-    assert_eq!(
-        chain(&known("pixel3-phantom"), 6),
-        ["Mc 4-7: 4 | 5 | 6 | 7", "Pkg 0-7: 0-3 | 4-7"]
-    );
+    assert_eq!(chain(&known("pixel3-phantom"), 6), ["Mc 4-7: 4 | 5 | 6 | 7", "Pkg 0-7: 0-3 | 4-7"]);
 }
 
 /// The node is the LLC: the package level is dropped, NUMA stands on the LLC.
@@ -185,10 +154,7 @@ fn x5570_has_threads_and_nodes() {
 fn one_cpu_has_no_domain() {
     let machine = Machine::regular("one", 1, 1, 1, 0, 1, 1).expect("a machine");
     let topology = Topology::new(&machine);
-    assert_eq!(
-        (topology.nr_domains(), topology.nr_llcs(), topology.llc(0)),
-        (0, 0, None)
-    );
+    assert_eq!((topology.nr_domains(), topology.nr_llcs(), topology.llc(0)), (0, 0, None));
     assert!(topology.core_span(0).contains(0) && topology.cluster_span(0).is_none());
     assert!(Host::new(topology).is_idle(0));
 }
@@ -205,15 +171,9 @@ fn lone_cores_have_no_llc_domain() {
 #[test]
 fn clusters_that_add_nothing_are_no_level() {
     let narrow = Machine::regular("narrow", 1, 1, 1, 4, 1, 2).expect("a machine");
-    assert_eq!(
-        chain(&narrow, 0),
-        ["Smt 0-1: 0 | 1", "Mc 0-7: 0-1 | 2-3 | 4-5 | 6-7"]
-    );
+    assert_eq!(chain(&narrow, 0), ["Smt 0-1: 0 | 1", "Mc 0-7: 0-1 | 2-3 | 4-5 | 6-7"]);
     let wide = Machine::regular("wide", 1, 1, 2, 1, 4, 1).expect("a machine");
-    assert_eq!(
-        chain(&wide, 0),
-        ["Mc 0-3: 0 | 1 | 2 | 3", "Pkg 0-7: 0-3 | 4-7"]
-    );
+    assert_eq!(chain(&wide, 0), ["Mc 0-3: 0 | 1 | 2 | 3", "Pkg 0-7: 0-3 | 4-7"]);
     for machine in [narrow, wide] {
         let topology = Topology::new(&machine);
         assert!(!topology.has_clusters() && topology.cluster_span(0).is_none());
@@ -259,17 +219,10 @@ fn more_distances_than_a_machine_may_have_are_no_topology() {
 fn sound(machine: &Machine) {
     let shape = Shape::new(machine);
     let topology = Topology::new(machine);
-    assert_eq!(
-        (topology.has_smt(), topology.has_clusters()),
-        (shape.smt, shape.clusters)
-    );
+    assert_eq!((topology.has_smt(), topology.has_clusters()), (shape.smt, shape.clusters));
     let cpus = |set: SetView| set.iter().collect::<Vec<_>>();
     for cpu in 0..shape.nr_cpus() {
-        assert_eq!(
-            cpus(topology.core_span(cpu)),
-            shape.core[cpu],
-            "core of CPU {cpu}"
-        );
+        assert_eq!(cpus(topology.core_span(cpu)), shape.core[cpu], "core of CPU {cpu}");
         let cluster = topology.cluster_span(cpu).map(cpus);
         assert_eq!(cluster, shape.cluster[cpu], "cluster of CPU {cpu}");
         let llc = topology.llc(cpu).map(|llc| cpus(topology.llc_span(llc)));
@@ -279,43 +232,26 @@ fn sound(machine: &Machine) {
         for domain in topology.domains(cpu) {
             let span = cpus(domain.span());
             let at = format!("CPU {cpu}: {}", show(domain));
-            assert!(
-                span.len() > below.len(),
-                "adds nothing to the level below; {at}"
-            );
-            assert!(
-                below.iter().all(|c| span.contains(c)),
-                "leaves out the level below; {at}"
-            );
+            assert!(span.len() > below.len(), "adds nothing to the level below; {at}");
+            assert!(below.iter().all(|c| span.contains(c)), "leaves out the level below; {at}");
             assert_eq!(domain.span().weight() as usize, span.len(), "{at}");
             assert!(domain.groups() > 1, "one group is not a choice; {at}");
             let numa = domain.level() == Level::Numa;
-            let groups: Vec<Vec<usize>> = (0..domain.groups())
-                .map(|i| cpus(domain.group(i)))
-                .collect();
-            assert!(
-                groups.contains(&below),
-                "the level below is not a group; {at}"
-            );
+            let groups: Vec<Vec<usize>> =
+                (0..domain.groups()).map(|i| cpus(domain.group(i))).collect();
+            assert!(groups.contains(&below), "the level below is not a group; {at}");
             if numa {
                 assert_eq!(groups[0], below, "not the first group; {at}");
             }
             for c in &span {
                 let holds = groups.iter().filter(|g| g.contains(c)).count();
-                assert!(
-                    holds == 1 || (numa && holds > 1),
-                    "CPU {c} in {holds} groups; {at}"
-                );
+                assert!(holds == 1 || (numa && holds > 1), "CPU {c} in {holds} groups; {at}");
             }
             let outside = groups.iter().flatten().find(|c| !span.contains(c));
             assert_eq!(outside, None, "a group leaves the domain; {at}");
             below = span;
         }
-        assert_eq!(
-            below.len(),
-            shape.nr_cpus(),
-            "CPU {cpu} does not reach every other"
-        );
+        assert_eq!(below.len(), shape.nr_cpus(), "CPU {cpu} does not reach every other");
     }
 }
 
@@ -341,15 +277,11 @@ fn numbers_in_between_are_of_cpus_apart() {
     for seed in 0..40 {
         let machine = Machine::random(seed, 150);
         // Every third number, and the last ones, are of nobody.
-        let numbers: Vec<u32> = (0u32..)
-            .filter(|number| number % 3 != 1)
-            .take(machine.cpus.len())
-            .collect();
+        let numbers: Vec<u32> =
+            (0u32..).filter(|number| number % 3 != 1).take(machine.cpus.len()).collect();
         let nr_cpus = *numbers.last().unwrap() as usize + 3;
-        let (dense, sparse) = (
-            Topology::new(&machine),
-            Topology::numbered(&machine, &numbers, nr_cpus),
-        );
+        let (dense, sparse) =
+            (Topology::new(&machine), Topology::numbered(&machine, &numbers, nr_cpus));
         assert_eq!(sparse.nr_cpus(), nr_cpus);
         let renamed =
             |set: SetView| -> Vec<usize> { set.iter().map(|cpu| numbers[cpu] as usize).collect() };
@@ -360,10 +292,7 @@ fn numbers_in_between_are_of_cpus_apart() {
             assert_eq!(sparse.llc(number), dense.llc(cpu));
             assert_eq!(sparse.node(number), dense.node(cpu));
             assert_eq!(sparse.capacity(number), dense.capacity(cpu));
-            assert_eq!(
-                plain(sparse.core_span(number)),
-                renamed(dense.core_span(cpu))
-            );
+            assert_eq!(plain(sparse.core_span(number)), renamed(dense.core_span(cpu)));
             let pairs = sparse.domains(number).zip(dense.domains(cpu));
             assert_eq!(sparse.domains(number).count(), dense.domains(cpu).count());
             for (one, other) in pairs {

@@ -231,9 +231,8 @@ pub fn advise<R: Read>(
     let shape = Shape::of(topology);
     let asymmetric = shape.asymmetric;
     let candidates = candidates(&shape, model.modes());
-    let others: Vec<Policy> = (candidates.iter())
-        .map(|&(_, _, modes)| Policy::new(model.era(), modes))
-        .collect();
+    let others: Vec<Policy> =
+        (candidates.iter()).map(|&(_, _, modes)| Policy::new(model.era(), modes)).collect();
     let columns = at::COLUMNS + change::COLUMNS * others.len();
     let hz = reader.header().hz;
     let begin = || Part {
@@ -245,14 +244,7 @@ pub fn advise<R: Read>(
         span_ns: None,
     };
     let parts = in_parallel(reader, jobs, begin, |part, block| {
-        let Part {
-            replay,
-            slices,
-            seen,
-            spread,
-            real_time,
-            span_ns,
-        } = part;
+        let Part { replay, slices, seen, spread, real_time, span_ns } = part;
         replay.each(block, |replay| {
             let w = replay.moment().wake_up();
             let (class, at_ns) = (w.class, w.at_ns);
@@ -322,11 +314,8 @@ pub fn advise<R: Read>(
 /// Returns how bunched wake-ups usually are in this recording, for events that are too rare to show
 /// their own bunches. It is the greatest bunching of three things that happen in every recording.
 fn usual(slices: &Slices) -> f64 {
-    let common = [
-        (at::UNEXPLAINED, at::ASKED),
-        (at::IDLE, at::EXPLAINED),
-        (at::STAYED, at::EXPLAINED),
-    ];
+    let common =
+        [(at::UNEXPLAINED, at::ASKED), (at::IDLE, at::EXPLAINED), (at::STAYED, at::EXPLAINED)];
     let bunches = common.iter().filter_map(|&(n, of)| slices.bunch(n, of));
     bunches.fold(1.0, f64::max)
 }

@@ -69,11 +69,7 @@ pub struct Net {
 impl Slices {
     /// Returns empty sums with so many columns.
     pub fn new(columns: usize) -> Slices {
-        Slices {
-            columns,
-            doubled: 0,
-            rows: BTreeMap::new(),
-        }
+        Slices { columns, doubled: 0, rows: BTreeMap::new() }
     }
 
     /// Returns the sums of the slice that contains the given time.
@@ -144,10 +140,7 @@ impl Slices {
             let count = slices.len() as f64;
             let variance = count / (count - 1.0) * squares.sum::<f64>() / (all * all);
             largest = Some(largest.map_or(variance, |v| v.max(variance)));
-            slices = slices
-                .chunk_by(|a, b| a.0 >> 1 == b.0 >> 1)
-                .map(join)
-                .collect();
+            slices = slices.chunk_by(|a, b| a.0 >> 1 == b.0 >> 1).map(join).collect();
         }
         largest
     }
@@ -191,16 +184,8 @@ impl Slices {
         Some(Share {
             part: n,
             of: all,
-            low: if n == 0 {
-                0.0
-            } else {
-                (middle - half).max(0.0)
-            },
-            high: if n == all {
-                1.0
-            } else {
-                (middle + half).min(1.0)
-            },
+            low: if n == 0 { 0.0 } else { (middle - half).max(0.0) },
+            high: if n == all { 1.0 } else { (middle + half).min(1.0) },
         })
     }
 
@@ -211,11 +196,7 @@ impl Slices {
         let (plus, minus, all) = (self.sum(gains), self.sum(losses), self.sum(of));
         let variance = self.variance(|row| row[gains] as f64 - row[losses] as f64, of)?;
         let net = (plus as f64 - minus as f64) / all as f64;
-        let half = if plus + minus < LEAST_SLICES as u64 {
-            1.0
-        } else {
-            Z * variance.sqrt()
-        };
+        let half = if plus + minus < LEAST_SLICES as u64 { 1.0 } else { Z * variance.sqrt() };
         Some(Net {
             gains: plus,
             losses: minus,
@@ -227,9 +208,7 @@ impl Slices {
 
 fn add(sum: &mut Vec<u64>, more: &[u64]) {
     sum.resize(sum.len().max(more.len()), 0);
-    sum.iter_mut()
-        .zip(more)
-        .for_each(|(sum, more)| *sum += more);
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 fn join(slices: &[(u64, f64, f64)]) -> (u64, f64, f64) {
@@ -267,9 +246,7 @@ mod tests {
     #[test]
     fn bunches_widen_the_interval() {
         // The same share, all of it in every tenth slice: as good as 100 draws, not 10,000.
-        let rows: Vec<_> = (0..100)
-            .map(|i| (i, if i % 10 == 0 { 100 } else { 0 }, 100))
-            .collect();
+        let rows: Vec<_> = (0..100).map(|i| (i, if i % 10 == 0 { 100 } else { 0 }, 100)).collect();
         let slices = counted(&rows);
         let bunch = slices.bunch(0, 1).expect("something happens");
         assert!((90.0..120.0).contains(&bunch), "{bunch}");
@@ -281,15 +258,10 @@ mod tests {
     fn phases_longer_than_a_slice_count() {
         // The first half of the recording always, the second never. The longest slices of which
         // twenty remain are five short ones.
-        let rows: Vec<_> = (0..128)
-            .map(|i| (i, if i < 64 { 10 } else { 0 }, 10))
-            .collect();
+        let rows: Vec<_> = (0..128).map(|i| (i, if i < 64 { 10 } else { 0 }, 10)).collect();
         let slices = counted(&rows);
         let bunch = slices.bunch(0, 1).expect("something happens");
-        assert!(
-            bunch > 39.0,
-            "{bunch}: slices of 4 have 40 wake-ups that are alike"
-        );
+        assert!(bunch > 39.0, "{bunch}: slices of 4 have 40 wake-ups that are alike");
     }
 
     #[test]

@@ -203,34 +203,19 @@ impl Model {
             Question::Pick { protect, picked } => {
                 queue.pick(&self.rules, *protect) == picked.map(|place| place as usize)
             }
-            Question::Preempt {
-                protect,
-                wakee,
-                forked,
-                preempts,
-                ..
-            } => {
+            Question::Preempt { protect, wakee, forked, preempts, .. } => {
                 if let Some(running) = queue.running.as_mut().filter(|_| !protect) {
                     running.protected = i64::MIN;
                 }
                 let can = queue.running.is_some();
                 can && queue.preempts(&self.rules, *wakee as usize, *forked) == *preempts
             }
-            Question::Place {
-                entity,
-                vruntime,
-                deadline,
-            } => {
+            Question::Place { entity, vruntime, deadline } => {
                 let got = queue.place(&self.rules, &member(entity), entity.new);
                 let off = [got.0.abs_diff(*vruntime), got.1.abs_diff(*deadline)];
                 return decision.reason(off);
             }
-            Question::Leave {
-                entity,
-                sleeps,
-                lag,
-                stays,
-            } => {
+            Question::Leave { entity, sleeps, lag, stays } => {
                 let got = queue.leave(&self.rules, &member(entity), *sleeps);
                 if got.1 == *stays {
                     return decision.reason([got.0.abs_diff(*lag)]);

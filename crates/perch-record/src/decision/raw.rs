@@ -43,12 +43,7 @@ pub fn parse(bytes: &[u8]) -> Option<Decision> {
         weighted_v: raw.weighted_v,
         waiting_weight: raw.waiting_weight,
     };
-    Some(Decision {
-        at_ns: raw.at_ns,
-        cpu: raw.cpu,
-        question: raw.question()?,
-        queue,
-    })
+    Some(Decision { at_ns: raw.at_ns, cpu: raw.cpu, question: raw.question()?, queue })
 }
 
 impl Raw {
@@ -93,10 +88,9 @@ impl Raw {
     fn question(&self) -> Option<Question> {
         let subject = self.entity(&self.subject);
         Some(match self.kind {
-            RAW_PICK => Question::Pick {
-                protect: self.is(RAW_PROTECT),
-                picked: self.place(self.picked)?,
-            },
+            RAW_PICK => {
+                Question::Pick { protect: self.is(RAW_PROTECT), picked: self.place(self.picked)? }
+            }
             RAW_PREEMPT => Question::Preempt {
                 protect: self.is(RAW_PROTECT),
                 wakee: self.place(self.wakee)??,
@@ -107,11 +101,7 @@ impl Raw {
             RAW_PLACE => Question::Place {
                 entity: Entity {
                     vruntime: 0,
-                    deadline: if subject.relative {
-                        subject.deadline
-                    } else {
-                        0
-                    },
+                    deadline: if subject.relative { subject.deadline } else { 0 },
                     protected: None,
                     ..subject
                 },
@@ -121,16 +111,9 @@ impl Raw {
             RAW_LEAVE => {
                 // The kernel brings the vruntime of the entity that runs up to now before it
                 // reckons; what it reckons from otherwise is as it was.
-                let now = if self.is(RAW_RUNS) {
-                    &self.running
-                } else {
-                    &self.subject
-                };
+                let now = if self.is(RAW_RUNS) { &self.running } else { &self.subject };
                 Question::Leave {
-                    entity: Entity {
-                        vruntime: self.since_zero(now.vruntime),
-                        ..subject
-                    },
+                    entity: Entity { vruntime: self.since_zero(now.vruntime), ..subject },
                     sleeps: self.is(RAW_SLEEPS),
                     lag: self.after.vlag,
                     stays: self.after.flags & RAW_DELAYED != 0 && !subject_delayed(self),

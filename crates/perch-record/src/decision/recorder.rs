@@ -30,10 +30,7 @@ const FUNCTIONS: [(&str, &[&str]); 4] = [
     ("pick_", &["pick_eevdf", "__pick_eevdf"]),
     ("place_", &["place_entity"]),
     ("leave_", &["dequeue_entities"]),
-    (
-        "preempt_",
-        &["wakeup_preempt_fair", "check_preempt_wakeup_fair"],
-    ),
+    ("preempt_", &["wakeup_preempt_fair", "check_preempt_wakeup_fair"]),
 ];
 
 /// The programs at work.

@@ -65,9 +65,7 @@ impl<'a> Bytes<'a> {
     /// Reads the next number, which must be below `limit`.
     #[inline]
     pub fn below(&mut self, limit: usize) -> Option<usize> {
-        self.take()
-            .filter(|&v| v < limit as u64)
-            .map(|v| v as usize)
+        self.take().filter(|&v| v < limit as u64).map(|v| v as usize)
     }
 }
 
@@ -86,9 +84,7 @@ pub fn put_row(out: &mut Vec<u8>, before: &[u64], now: &[u64]) {
 #[inline]
 pub fn take_row(bytes: &mut Bytes, known: &[Option<u8>], row: &mut [u64]) -> Option<()> {
     let mut changed = bytes.take()?;
-    let beyond = u32::try_from(known.len())
-        .ok()
-        .and_then(|n| changed.checked_shr(n));
+    let beyond = u32::try_from(known.len()).ok().and_then(|n| changed.checked_shr(n));
     if beyond.unwrap_or(0) != 0 {
         return None;
     }

@@ -151,10 +151,7 @@ impl Undecided {
             ("were still queued", self.queued),
             ("may use one CPU", self.pinned),
             ("must not migrate now", self.held),
-            (
-                "were on their way out of a CPU or of another class",
-                self.others,
-            ),
+            ("were on their way out of a CPU or of another class", self.others),
         ]
     }
 }

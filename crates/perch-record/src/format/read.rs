@@ -66,10 +66,7 @@ impl Block {
             }
             let taken = postcard::take_from_bytes(left).map_err(|error| {
                 left = &[];
-                FormatError::Damaged {
-                    at: self.at,
-                    source: Damage::Decision(error),
-                }
+                FormatError::Damaged { at: self.at, source: Damage::Decision(error) }
             });
             Some(taken.map(|(decision, rest)| {
                 left = rest;
@@ -101,10 +98,7 @@ impl<R: Read> Reader<R> {
         }
         let found = u32::from_le_bytes([version[0], version[1], version[2], version[3]]);
         if found != VERSION {
-            return Err(FormatError::Version {
-                found,
-                known: VERSION,
-            });
+            return Err(FormatError::Version { found, known: VERSION });
         }
         let mut reader = Reader {
             input,
@@ -172,12 +166,7 @@ impl<R: Read> Reader<R> {
             match self.block()? {
                 Some((kind @ (kind::WAKE_UPS | kind::DECISIONS), raw)) if self.footer.is_none() => {
                     let known = self.known.clone();
-                    return Ok(Some(Block {
-                        at,
-                        kind,
-                        raw,
-                        known,
-                    }));
+                    return Ok(Some(Block { at, kind, raw, known }));
                 }
                 Some((kind::FOOTER, json)) if self.footer.is_none() => {
                     let footer = serde_json::from_slice(&json);

@@ -126,10 +126,8 @@ impl Filling {
         put(out, wake_up.wakee.into());
         let [waker, mut wakee] = tasks.map(|row| *row);
         wakee.0[crate::moment::Task::Affinity as usize] = affinity;
-        let keys = [
-            key_of(wake_up.waker, wake_up.this_cpu),
-            key_of(wake_up.wakee, wake_up.prev_cpu),
-        ];
+        let keys =
+            [key_of(wake_up.waker, wake_up.this_cpu), key_of(wake_up.wakee, wake_up.prev_cpu)];
         for (key, row) in keys.into_iter().zip([waker, wakee]) {
             let slot = state.tasks.slot(key);
             let before = state.tasks.row_mut(slot);
@@ -171,13 +169,7 @@ fn put_changed<R>(out: &mut Vec<u8>, before: &mut [Row<R>], now: &[Row<R>])
 where
     R: crate::Columns + PartialEq,
 {
-    let changed = || {
-        before
-            .iter()
-            .zip(now)
-            .enumerate()
-            .filter(|(_, (a, b))| a != b)
-    };
+    let changed = || before.iter().zip(now).enumerate().filter(|(_, (a, b))| a != b);
     put(out, changed().count() as u64);
     let mut next = 0;
     for (i, (a, b)) in changed() {
@@ -311,14 +303,7 @@ impl Cursor<'_> {
 
     fn wake_up(&mut self, moment: &mut Moment) -> Result<(), BlockError> {
         const ENDS: BlockError = BlockError::WakeUpEnds;
-        let Moment {
-            state,
-            affinities,
-            wake_up: w,
-            slots,
-            changed,
-            nr_cpus,
-        } = moment;
+        let Moment { state, affinities, wake_up: w, slots, changed, nr_cpus } = moment;
         let (n, bytes) = (*nr_cpus, &mut self.bytes);
         let all: [Option<u8>; 6] = std::array::from_fn(|i| Some(i as u8));
         take_row(bytes, &all, &mut state.wake_up).ok_or(ENDS)?;

@@ -83,11 +83,7 @@ impl<W: Write> Writer<W> {
         let bytes = std::mem::take(&mut self.decisions);
         self.decisions = postcard::to_extend(decision, bytes).map_err(std::io::Error::other)?;
         self.nr_decisions += 1;
-        if self.decisions.len() >= BLOCK {
-            self.flush_decisions()
-        } else {
-            Ok(())
-        }
+        if self.decisions.len() >= BLOCK { self.flush_decisions() } else { Ok(()) }
     }
 
     fn flush_decisions(&mut self) -> std::io::Result<()> {
@@ -126,10 +122,9 @@ impl<W: Write> Writer<W> {
         self.flush()?;
         let footer = Footer {
             wake_ups: self.wake_ups,
-            decisions: footer.decisions.map(|counts| Decisions {
-                recorded: self.nr_decisions,
-                ..counts
-            }),
+            decisions: footer
+                .decisions
+                .map(|counts| Decisions { recorded: self.nr_decisions, ..counts }),
             ..footer
         };
         self.block(kind::FOOTER, &serde_json::to_vec(&footer)?)?;
@@ -141,11 +136,7 @@ impl<W: Write> Writer<W> {
     /// file.
     fn block(&mut self, kind: u8, raw: &[u8]) -> std::io::Result<()> {
         let packed = lz4_flex::block::compress(raw);
-        let stored = if packed.len() < raw.len() {
-            &packed
-        } else {
-            raw
-        };
+        let stored = if packed.len() < raw.len() { &packed } else { raw };
         let mut block = Vec::with_capacity(PREFIX + stored.len());
         block.push(kind);
         block.extend((stored.len() as u32).to_le_bytes());

@@ -12,11 +12,7 @@ use perch_record::synthetic::{Synthetic, synthetic};
 use proptest::prelude::*;
 
 fn modes(cluster: Mode, capacity: Mode) -> Modes {
-    Modes {
-        cluster,
-        capacity,
-        ..Modes::default()
-    }
+    Modes { cluster, capacity, ..Modes::default() }
 }
 
 /// Returns a load whose recording lasts some seconds.
@@ -106,10 +102,7 @@ fn clusters_are_worth_a_trial_where_the_kernel_has_none() {
         .find(|c| c.mechanism == Mechanism::Cluster && c.mode == Mode::Posted);
     let posted = posted.expect("it can act");
     assert!(posted.near.low > 0.0, "{posted:?}");
-    assert!(
-        matches!(posted.verdict, Verdict::Better | Verdict::Trade),
-        "{posted:?}"
-    );
+    assert!(matches!(posted.verdict, Verdict::Better | Verdict::Trade), "{posted:?}");
 }
 
 /// A model that is wrong about more wake-ups than a mechanism changes gives no advice about it.
@@ -135,15 +128,8 @@ fn a_wrong_model_says_nothing() {
 fn a_short_recording_gives_counts_only() {
     let machine = library::load("jacobsville").expect("in the library");
     let model = Policy::new(Era::V7_2, modes(Mode::Upstream, Mode::Upstream));
-    let what = Synthetic {
-        every_ns: 100_000,
-        real_time_every: 10,
-        ..load(3, 1_000)
-    };
+    let what = Synthetic { every_ns: 100_000, real_time_every: 10, ..load(3, 1_000) };
     let found = advice(&recorded(&machine, model, what), &machine, model, 1);
     assert_eq!((found.asked, found.real_time), (900, 100));
-    assert!(
-        found.explained.is_none() && found.changes.is_empty(),
-        "{found:?}"
-    );
+    assert!(found.explained.is_none() && found.changes.is_empty(), "{found:?}");
 }

@@ -137,13 +137,8 @@ proptest! {
 #[test]
 fn blocks_in_the_wrong_place_are_refused() {
     let machine = machines::random(4, 8);
-    let what = Synthetic {
-        seed: 1,
-        wake_ups: 50,
-        every_ns: 1000,
-        busy_pct: 50,
-        real_time_every: 0,
-    };
+    let what =
+        Synthetic { seed: 1, wake_ups: 50, every_ns: 1000, busy_pct: 50, real_time_every: 0 };
     let mut good = Vec::new();
     synthetic(&mut good, &machine, Policy::new(Era::V7_2, MODEL), what).expect("memory");
     let all = blocks(&good);

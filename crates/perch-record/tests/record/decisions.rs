@@ -17,20 +17,13 @@ fn topology() -> Arc<Topology> {
 
 fn file(decisions: &[Decision]) -> Vec<u8> {
     let topology = topology();
-    let header = Header {
-        hz: 250,
-        era: "7.2".to_string(),
-        ..Header::default()
-    };
+    let header = Header { hz: 250, era: "7.2".to_string(), ..Header::default() };
     let (cpus, shared) = (topology.nr_cpus(), topology.nr_shared());
     let mut writer = Writer::new(Vec::new(), header, cpus, shared).expect("memory");
     for decision in decisions {
         writer.decide(decision).expect("memory");
     }
-    let footer = Footer {
-        decisions: Some(Decisions::default()),
-        ..Footer::default()
-    };
+    let footer = Footer { decisions: Some(Decisions::default()), ..Footer::default() };
     let (footer, file) = writer.finish(footer).expect("memory");
     let counts = footer.decisions.expect("those that were written");
     assert_eq!(counts.recorded, decisions.len() as u64);
@@ -63,28 +56,10 @@ fn question() -> impl Strategy<Value = Question> {
     let place = prop_oneof![4 => 0u32..4, 1 => any::<u32>()];
     (0..4, entity(), place, any::<[bool; 3]>(), any::<[i64; 2]>()).prop_map(
         |(kind, entity, place, [a, b, c], [one, other])| match kind {
-            0 => Question::Pick {
-                protect: a,
-                picked: b.then_some(place),
-            },
-            1 => Question::Preempt {
-                protect: a,
-                wakee: place,
-                entity,
-                forked: b,
-                preempts: c,
-            },
-            2 => Question::Place {
-                entity,
-                vruntime: one,
-                deadline: other,
-            },
-            _ => Question::Leave {
-                entity,
-                sleeps: a,
-                lag: one,
-                stays: b,
-            },
+            0 => Question::Pick { protect: a, picked: b.then_some(place) },
+            1 => Question::Preempt { protect: a, wakee: place, entity, forked: b, preempts: c },
+            2 => Question::Place { entity, vruntime: one, deadline: other },
+            _ => Question::Leave { entity, sleeps: a, lag: one, stays: b },
         },
     )
 }
@@ -106,14 +81,7 @@ fn decision() -> impl Strategy<Value = Decision> {
             Decision {
                 at_ns,
                 cpu,
-                queue: Queue {
-                    waiting,
-                    running,
-                    next,
-                    next_runs,
-                    weighted_v,
-                    waiting_weight,
-                },
+                queue: Queue { waiting, running, next, next_runs, weighted_v, waiting_weight },
                 question,
             }
         },
@@ -170,12 +138,7 @@ fn agreement_is_counted_by_kind_and_reason() {
         running: Some(entity(1_000_000, 3_800_000)),
         ..Queue::default()
     };
-    let asked = |question| Decision {
-        at_ns: 1,
-        cpu: 0,
-        queue: queue.clone(),
-        question,
-    };
+    let asked = |question| Decision { at_ns: 1, cpu: 0, queue: queue.clone(), question };
     let preempts = |preempts| Question::Preempt {
         protect: true,
         wakee: 0,
@@ -184,29 +147,16 @@ fn agreement_is_counted_by_kind_and_reason() {
         preempts,
     };
     // A task without lag enters at the mean, which is 0, and gets a slice from there.
-    let placed = |deadline| Question::Place {
-        entity: entity(0, 0),
-        vruntime: 0,
-        deadline,
-    };
+    let placed = |deadline| Question::Place { entity: entity(0, 0), vruntime: 0, deadline };
     let slice = SLICE as i64;
-    let questions = [
-        preempts(true),
-        preempts(false),
-        placed(slice),
-        placed(slice - 1),
-        placed(0),
-    ];
+    let questions = [preempts(true), preempts(false), placed(slice), placed(slice - 1), placed(0)];
     let file = file(&questions.map(asked));
     let mut reader = Reader::new(&file[..]).expect("a recording");
     let model = Policy::new(Era::V7_2, Modes::default());
     let outcome = replay(&mut reader, &topology(), model, None, 2).expect("whole");
     let of = |kind: Kind| outcome.decisions[kind as usize];
     let by = |kind, why: Why| of(kind).by_why[why as usize];
-    assert_eq!(
-        (of(Kind::Preempt).asked, of(Kind::Preempt).differ()),
-        (2, 1)
-    );
+    assert_eq!((of(Kind::Preempt).asked, of(Kind::Preempt).differ()), (2, 1));
     assert_eq!(by(Kind::Preempt, Why::Model), 1);
     assert_eq!((of(Kind::Place).asked, of(Kind::Place).differ()), (3, 2));
     assert_eq!(by(Kind::Place, Why::Rounding), 1);

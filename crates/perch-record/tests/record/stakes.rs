@@ -13,13 +13,7 @@ use perch_record::{
 /// The comparison with a kernel that left a task on CPU 1 of kunpeng920, whose other CPUs are busy but
 /// for CPU `idle`. The recorder looked at all CPUs, or only at those of the two tasks' LLC.
 fn compared(idle: Option<usize>, affinity: Option<&CpuMask>, unseen: u8) -> Tally {
-    let wake_up = WakeUp {
-        this_cpu: 0,
-        prev_cpu: 1,
-        chosen: 1,
-        unseen,
-        ..WakeUp::default()
-    };
+    let wake_up = WakeUp { this_cpu: 0, prev_cpu: 1, chosen: 1, unseen, ..WakeUp::default() };
     compared_at(wake_up, idle, affinity)
 }
 
@@ -36,17 +30,10 @@ fn compared_at(wake_up: WakeUp, idle: Option<usize>, affinity: Option<&CpuMask>)
         cpus[cpu][Cpu::Idle] = 1;
     }
     let groups = vec![Row::<GroupRow>([4, 0]); topology.nr_shared()];
-    let header = Header {
-        machine: machine.to_toml(),
-        ..Header::default()
-    };
+    let header = Header { machine: machine.to_toml(), ..Header::default() };
     let shared = topology.nr_shared();
     let mut writer = Writer::new(Vec::new(), header, cpus.len(), shared).expect("memory");
-    let wake_up = WakeUp {
-        waker: 1,
-        wakee: 2,
-        ..wake_up
-    };
+    let wake_up = WakeUp { waker: 1, wakee: 2, ..wake_up };
     let task = Row::<TaskRow>::default();
     let added = writer.add(&wake_up, [&task, &task], affinity, &cpus, &groups);
     added.expect("memory");
@@ -93,11 +80,7 @@ fn an_idle_cpu_that_was_seen_and_is_allowed_can_be_won() {
 #[test]
 fn what_is_unexplained_has_its_reason() {
     let tally = compared(Some(2), None, 0);
-    let wrong = Agreement {
-        asked: 1,
-        differ: 1,
-        unexplained: 1,
-    };
+    let wrong = Agreement { asked: 1, differ: 1, unexplained: 1 };
     assert_eq!((tally.asked, tally.same), (1, 0));
     assert_eq!(sums(&tally), [Agreement::default(), wrong]);
 }
@@ -124,13 +107,7 @@ fn choice_is_forced_where_one_cpu_is_possible() {
         (0, None, Some(&one), 0, 1),
         (0, Some(1), Some(&one), 0, 1),
     ] {
-        let wake_up = WakeUp {
-            this_cpu,
-            prev_cpu: 1,
-            chosen: 1,
-            unseen,
-            ..WakeUp::default()
-        };
+        let wake_up = WakeUp { this_cpu, prev_cpu: 1, chosen: 1, unseen, ..WakeUp::default() };
         let tally = compared_at(wake_up, idle, affinity);
         let case = format!("{this_cpu} {idle:?} {affinity:?} {unseen}");
         assert_eq!(tally.asked, 1, "{case}");
@@ -142,13 +119,7 @@ fn choice_is_forced_where_one_cpu_is_possible() {
 /// A fork goes down the slow path, which weighs busy CPUs.
 #[test]
 fn fork_is_not_forced_by_busy_cpus() {
-    let fork = WakeUp {
-        this_cpu: 1,
-        prev_cpu: 1,
-        chosen: 1,
-        flags: 2,
-        ..WakeUp::default()
-    };
+    let fork = WakeUp { this_cpu: 1, prev_cpu: 1, chosen: 1, flags: 2, ..WakeUp::default() };
     assert_eq!(forced(&compared_at(fork.clone(), None, None)).asked, 0);
     let one = CpuMask::of(128, [1]);
     assert_eq!(forced(&compared_at(fork, None, Some(&one))).asked, 1);
@@ -157,17 +128,8 @@ fn fork_is_not_forced_by_busy_cpus() {
 /// A kernel that chose otherwise where the model sees one CPU is not hidden.
 #[test]
 fn forced_choice_can_differ() {
-    let elsewhere = WakeUp {
-        this_cpu: 1,
-        prev_cpu: 1,
-        chosen: 3,
-        ..WakeUp::default()
-    };
-    let differs = Agreement {
-        asked: 1,
-        differ: 1,
-        unexplained: 1,
-    };
+    let elsewhere = WakeUp { this_cpu: 1, prev_cpu: 1, chosen: 3, ..WakeUp::default() };
+    let differs = Agreement { asked: 1, differ: 1, unexplained: 1 };
     assert_eq!(forced(&compared_at(elsewhere, None, None)), differs);
 }
 
@@ -177,10 +139,7 @@ fn forced_choice_can_differ() {
 fn rules_change_no_forced_choice() {
     let machine = library::load("jacobsville").expect("in the library");
     let topology = Topology::new(&machine);
-    let modes = Modes {
-        cluster: Mode::Upstream,
-        ..Modes::default()
-    };
+    let modes = Modes { cluster: Mode::Upstream, ..Modes::default() };
     let load = Synthetic {
         seed: 3,
         wake_ups: 20_000,

@@ -49,10 +49,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
     };
     for i in 0..count {
         // The home of a process is not recorded, so this policy must do without one.
-        let scenario = Scenario {
-            home: None,
-            ..Scenario::random(&shape, &mut dice)
-        };
+        let scenario = Scenario { home: None, ..Scenario::random(&shape, &mut dice) };
         let mut host = Host::new(recorded.topology.clone());
         scenario.put(&mut host);
         let (wake, wakee) = (scenario.wake.to_policy(), scenario.wakee_of(&mut host));
@@ -86,9 +83,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
         let all = affinity.weight() as usize == n;
         let tasks = [&tasks[0], &tasks[1]];
         let affinity = (!all).then_some(&affinity);
-        writer
-            .add(&wake_up, tasks, affinity, &cpus, &groups)
-            .expect("memory");
+        writer.add(&wake_up, tasks, affinity, &cpus, &groups).expect("memory");
         if (i + 1) % every == 0 {
             writer.flush().expect("memory");
         }
@@ -192,10 +187,7 @@ fn a_second_look_explains_what_changed() {
     let mut busy = idle;
     (busy[Cpu::Idle], busy[Cpu::NrRunning], busy[Cpu::Load]) = (0, 1, 1024);
     let task = Row::<TaskRow>::default();
-    let header = || Header {
-        machine: machine.to_toml(),
-        ..Header::default()
-    };
+    let header = || Header { machine: machine.to_toml(), ..Header::default() };
     // CPU 1, where the task ran last, was busy at first; the kernel chose it all the same.
     let cause_of = |unseen: u8, later: Vec<(u32, Row<CpuRow>)>| {
         let mut writer = Writer::new(Vec::new(), header(), n, shared).expect("memory");
@@ -286,20 +278,13 @@ fn a_full_disk_loses_nothing_that_was_written() {
     }
     let r = record(7, 40, 12, 2);
     let n = r.topology.nr_cpus();
-    let (cpus, groups) = (
-        vec![Row::default(); n],
-        vec![Row::default(); r.topology.nr_shared()],
-    );
+    let (cpus, groups) = (vec![Row::default(); n], vec![Row::default(); r.topology.nr_shared()]);
     let mut disk = Disk(Vec::new(), 3000);
     let mut writer = Writer::new(&mut disk, Header::default(), n, groups.len()).expect("room");
     let mut written = 0;
     let task = Row::default();
     let full = (0..10_000u64).find_map(|i| {
-        let wake_up = WakeUp {
-            at_ns: i * 1_000_003,
-            wakee: 1,
-            ..WakeUp::default()
-        };
+        let wake_up = WakeUp { at_ns: i * 1_000_003, wakee: 1, ..WakeUp::default() };
         let added = writer.add(&wake_up, [&task, &task], None, &cpus, &groups);
         let result = added.and_then(|()| writer.flush());
         written += usize::from(result.is_ok());

@@ -34,17 +34,8 @@ pub fn report_diffs(diffs: &[ReportDiff], format: Format) -> String {
 
 fn sections(diff: &ReportDiff, mark: &str, write: fn(&Grid) -> String) -> String {
     let blank = if mark.is_empty() { "" } else { "\n" };
-    let mut text = format!(
-        "{}: {}, Linux {}\n",
-        diff.experiment, diff.machine, diff.era
-    );
-    let table = |cell: &CellDiff| {
-        (
-            cell.benchmark.clone(),
-            cell.place.clone(),
-            cell.unit.clone(),
-        )
-    };
+    let mut text = format!("{}: {}, Linux {}\n", diff.experiment, diff.machine, diff.era);
+    let table = |cell: &CellDiff| (cell.benchmark.clone(), cell.place.clone(), cell.unit.clone());
     for cells in diff.cells.chunk_by(|one, next| table(one) == table(next)) {
         let first = &cells[0];
         let direction = direction(first.higher_is_better);
@@ -101,13 +92,8 @@ fn csv(diffs: &[ReportDiff]) -> String {
     let mut records = vec![header(&what)];
     for diff in diffs {
         for cell in &diff.cells {
-            let what = [
-                diff.experiment.as_str(),
-                &cell.benchmark,
-                &cell.place,
-                &cell.row,
-                &cell.unit,
-            ];
+            let what =
+                [diff.experiment.as_str(), &cell.benchmark, &cell.place, &cell.row, &cell.unit];
             records.extend(cell.arms.iter().map(|arm| record(&what, arm)));
         }
     }

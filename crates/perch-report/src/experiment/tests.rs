@@ -32,10 +32,7 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
         },
         baseline_ratio: Some(baseline / published[0]),
         calibration,
-        tolerance: Some(Tolerance {
-            low_pct: published[2] - 3.0,
-            high_pct: published[2] + 3.0,
-        }),
+        tolerance: Some(Tolerance { low_pct: published[2] - 3.0, high_pct: published[2] + 3.0 }),
         repetitions: 2,
         warmup_ms: 300.0,
         measure_ms: 100.0,
@@ -45,21 +42,13 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
         direction: (published[2].abs() > 3.0).then_some(Verdict::Disagrees),
         within: (delta_pct - published[2]).abs() <= 3.0,
         sign_agrees: delta_pct * published[2] > 0.0,
-        fitted: if calibration {
-            vec!["baseline".to_string()]
-        } else {
-            Vec::new()
-        },
+        fitted: if calibration { vec!["baseline".to_string()] } else { Vec::new() },
         further: Vec::new(),
     }
 }
 
 fn fit(benchmark: Option<&str>) -> Fit {
-    let closeness = |rms_pp| Closeness {
-        rows: 2,
-        rms_pp,
-        spearman: benchmark.map(|_| 0.5),
-    };
+    let closeness = |rms_pp| Closeness { rows: 2, rms_pp, spearman: benchmark.map(|_| 0.5) };
     let some = |text: &str| benchmark.map(|_| text.to_string());
     Fit {
         benchmark: benchmark.map(str::to_string),
@@ -87,30 +76,12 @@ fn report() -> Report {
         seed: 1,
         effort: None,
         arms: [("baseline", "cluster=off"), ("patched", "cluster=posted")]
-            .map(|(name, modes)| ArmModes {
-                name: name.to_string(),
-                modes: modes.to_string(),
-            })
+            .map(|(name, modes)| ArmModes { name: name.to_string(), modes: modes.to_string() })
             .to_vec(),
         cells: vec![
-            cell(
-                "n=1",
-                [325.9673, 378.9117, 16.24],
-                [330.0, 379.5, 15.0],
-                true,
-            ),
-            cell(
-                "n=32",
-                [10368.6333, 10566.8667, 1.91],
-                [10000.0, 9900.0, -1.0],
-                false,
-            ),
-            cell(
-                "n=64",
-                [7868.77, 8182.01, 3.98],
-                [10000.0, 9500.0, -5.0],
-                false,
-            ),
+            cell("n=1", [325.9673, 378.9117, 16.24], [330.0, 379.5, 15.0], true),
+            cell("n=32", [10368.6333, 10566.8667, 1.91], [10000.0, 9900.0, -1.0], false),
+            cell("n=64", [7868.77, 8182.01, 3.98], [10000.0, 9500.0, -5.0], false),
         ],
         iterations: Vec::new(),
         loads: Vec::new(),
@@ -200,10 +171,8 @@ fn with_statistics() -> Report {
             });
         }
         let values = |base: u32| (0..20).map(|i| f64::from(base + i * i % 23)).collect();
-        let arms = [("baseline", 600), ("patched", 580)].map(|(arm, base)| ArmIterations {
-            arm: arm.to_string(),
-            values: values(base),
-        });
+        let arms = [("baseline", 600), ("patched", 580)]
+            .map(|(arm, base)| ArmIterations { arm: arm.to_string(), values: values(base) });
         report.iterations.push(Iterations {
             benchmark: "hackbench".to_string(),
             place: place.to_string(),

@@ -50,12 +50,7 @@ pub struct Point {
 impl Point {
     /// Returns a point without intervals.
     pub fn at(x: f64, y: f64) -> Point {
-        Point {
-            x,
-            y,
-            half: None,
-            span: None,
-        }
+        Point { x, y, half: None, span: None }
     }
 }
 
@@ -138,9 +133,8 @@ const NARROWEST: f64 = 1e-6;
 /// empty.
 fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<f64> {
     let values = values.filter(|value| value.is_finite());
-    let (mut low, mut high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
-        (low.min(v), high.max(v))
-    });
+    let (mut low, mut high) =
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
     if with_zero || low > high {
         (low, high) = (low.min(0.0), high.max(0.0));
     }
@@ -148,11 +142,7 @@ fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<
         room if room > 0.0 => room.max(low.abs().max(high.abs()) * NARROWEST),
         _ => high.abs().max(1.0) * 0.06,
     };
-    let low = if with_zero && low == 0.0 {
-        0.0
-    } else {
-        low - room
-    };
+    let low = if with_zero && low == 0.0 { 0.0 } else { low - room };
     low..high + room
 }
 
@@ -190,12 +180,7 @@ fn within(p: &Point, most: f64) -> Point {
     if p.y.abs() <= most {
         Point { half, span, ..*p }
     } else {
-        Point {
-            y: p.y.clamp(-most, most),
-            half: None,
-            span,
-            ..*p
-        }
+        Point { y: p.y.clamp(-most, most), half: None, span, ..*p }
     }
 }
 
@@ -225,12 +210,7 @@ pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]
         };
         area.draw(&PathElement::new(diagonal(0.0), INK.stroke_width(1)))?;
         for by in [-band, band] {
-            area.draw(&DashedPathElement::new(
-                diagonal(by),
-                2,
-                4,
-                INK.stroke_width(1),
-            ))?;
+            area.draw(&DashedPathElement::new(diagonal(by), 2, 4, INK.stroke_width(1)))?;
         }
         for s in series {
             marks(&area, s)?;
@@ -340,11 +320,7 @@ fn mark(
 ) -> Result<(), Failed> {
     let at = || EmptyElement::at((point.x, point.y));
     let color = SERIES[look % SERIES.len()];
-    let style = if hollow {
-        color.stroke_width(1)
-    } else {
-        color.filled()
-    };
+    let style = if hollow { color.stroke_width(1) } else { color.filled() };
     match look % SERIES.len() {
         0 => area.draw(&(at() + Circle::new((0, 0), 4, style))),
         // The drawing library always fills a triangle.
@@ -402,11 +378,7 @@ pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> Stri
             root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
             for (arm, (value, named)) in values.iter().zip(arms).enumerate() {
                 let y = top + BAR * arm as i32;
-                let share = if most > 0.0 {
-                    (value / most).max(0.0)
-                } else {
-                    0.0
-                };
+                let share = if most > 0.0 { (value / most).max(0.0) } else { 0.0 };
                 let end = NAMES + (share * room).round() as i32;
                 let color = SERIES[arm % SERIES.len()];
                 root.draw(&Rectangle::new(
@@ -469,16 +441,9 @@ pub fn spreads(words: &Words, unit: &str, arms: &[(String, Vec<f64>)]) -> String
         for step in 0..=4 {
             let value = scale.start + (scale.end - scale.start) * f64::from(step) / 4.0;
             let x = place(value);
-            root.draw(&PathElement::new(
-                vec![(x, y), (x, y + 4)],
-                INK.stroke_width(1),
-            ))?;
+            root.draw(&PathElement::new(vec![(x, y), (x, y + 4)], INK.stroke_width(1)))?;
             let below = text(12).pos(Pos::new(HPos::Center, VPos::Top));
-            let unit = if step == 4 {
-                format!(" {unit}")
-            } else {
-                String::new()
-            };
+            let unit = if step == 4 { format!(" {unit}") } else { String::new() };
             root.draw(&Text::new(
                 format!("{}{unit}", crate::figure::figure(value)),
                 (x, y + 8),

@@ -13,10 +13,7 @@ pub(super) fn courses(body: &mut String, title: &str, found: &Comparison) {
     };
     let scores = found.scores.iter().enumerate();
     let drawn = scores.filter(|(index, score)| {
-        let has_course = score
-            .arms
-            .iter()
-            .any(|arm| arm.course.iter().any(Option::is_some));
+        let has_course = score.arms.iter().any(|arm| arm.course.iter().any(Option::is_some));
         let moves = score.arms.iter().any(|arm| arm.transient_ms.is_some());
         has_course && (*index == 0 || moves)
     });
@@ -37,12 +34,7 @@ pub(super) fn courses(body: &mut String, title: &str, found: &Comparison) {
                 .collect();
             let least = points.iter().map(|p| p.y).fold(f64::INFINITY, f64::min);
             let most = points.iter().map(|p| p.y).fold(f64::NEG_INFINITY, f64::max);
-            series.push(Series {
-                name: arm.arm.clone(),
-                points,
-                look,
-                published: false,
-            });
+            series.push(Series { name: arm.arm.clone(), points, look, published: false });
             if let Some(end_ms) = arm.transient_ms.filter(|_| least <= most) {
                 series.push(Series {
                     name: format!("{} not settled before", arm.arm),
@@ -57,10 +49,8 @@ pub(super) fn courses(body: &mut String, title: &str, found: &Comparison) {
              dashed line stands where the score no longer changes with time, or in the middle, where it \
              may go on; without such a line it was steady."
         );
-        let words = Words {
-            name: &format!("{title}: {label} over the measured time"),
-            said: &caption,
-        };
+        let words =
+            Words { name: &format!("{title}: {label} over the measured time"), said: &caption };
         let axis = |name, ticks| Axis { name, ticks };
         let x = axis("simulated time, s", Ticks::Numbers);
         let y = axis(&label, Ticks::Near);

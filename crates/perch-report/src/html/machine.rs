@@ -46,11 +46,9 @@ impl Laid {
         let moved = |[left, top, w, h]: [i32; 4]| [left + x, top + y, w, h];
         self.boxes.extend(other.boxes.into_iter().map(moved));
         let texts = other.texts.into_iter();
-        self.texts
-            .extend(texts.map(|(left, top, text)| (left + x, top + y, text)));
+        self.texts.extend(texts.map(|(left, top, text)| (left + x, top + y, text)));
         let bars = other.bars.into_iter();
-        self.bars
-            .extend(bars.map(|(left, top, cpu)| (left + x, top + y, cpu)));
+        self.bars.extend(bars.map(|(left, top, cpu)| (left + x, top + y, cpu)));
         self.width = self.width.max(x + other.width);
         self.height = self.height.max(y + other.height);
     }
@@ -77,14 +75,10 @@ impl Laid {
 fn levels(machine: &Machine) -> Vec<Level> {
     let mut home = BTreeMap::new();
     let within = machine.cpus.iter();
-    let nested = within.fold(true, |nested, cpu| {
-        nested & (*home.entry(cpu.llc).or_insert(cpu.node) == cpu.node)
-    });
-    let mut levels = if nested {
-        vec![Level::Node, Level::Llc]
-    } else {
-        vec![Level::Llc, Level::Node]
-    };
+    let nested = within
+        .fold(true, |nested, cpu| nested & (*home.entry(cpu.llc).or_insert(cpu.node) == cpu.node));
+    let mut levels =
+        if nested { vec![Level::Node, Level::Llc] } else { vec![Level::Llc, Level::Node] };
     levels.retain(|level| match level {
         Level::Node => machine.nodes() > 1,
         // Where each node has one LLC, the node's box stands for the LLC.
@@ -112,10 +106,7 @@ fn key(cpu: &Cpu, level: Level) -> u32 {
 fn split(machine: &Machine, cpus: &[usize], level: Level) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for &cpu in cpus {
-        groups
-            .entry(key(&machine.cpus[cpu], level))
-            .or_default()
-            .push(cpu);
+        groups.entry(key(&machine.cpus[cpu], level)).or_default().push(cpu);
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.sort_by_key(|group| group[0]);
@@ -159,11 +150,7 @@ fn lay(machine: &Machine, cpus: &[usize], levels: &[Level], room: i32) -> Laid {
         part.boxes.push([0, 0, part.width, part.height]);
         part
     });
-    Laid::flow(
-        parts.collect(),
-        room,
-        if *level == Level::Core { 2 } else { 4 },
-    )
+    Laid::flow(parts.collect(), room, if *level == Level::Core { 2 } else { 4 })
 }
 
 /// Draws the machine, once for each arm with its shares in percent by CPU.
@@ -188,13 +175,8 @@ pub fn draw(machine: &Machine, words: &Words, arms: &[(&str, &[f64])]) -> String
             let _ = write!(boxes, "M{} {}h{w}v{h}h-{w}z", left + 2, top + y);
         }
         for (left, top, text) in &laid.texts {
-            let _ = write!(
-                texts,
-                "<text x=\"{}\" y=\"{}\">{}</text>",
-                left + 2,
-                top + y,
-                escape(text)
-            );
+            let _ =
+                write!(texts, "<text x=\"{}\" y=\"{}\">{}</text>", left + 2, top + y, escape(text));
         }
         let [w, h] = BAR;
         for (left, top, cpu) in &laid.bars {
@@ -208,10 +190,7 @@ pub fn draw(machine: &Machine, words: &Words, arms: &[(&str, &[f64])]) -> String
                 let _ = write!(fills, "M{left} {}h{w}v-{fill}h-{w}z", top + h);
             }
             let (middle, below) = (left + w / 2, top + h + 9);
-            let _ = write!(
-                figures,
-                "<text x=\"{middle}\" y=\"{below}\">{share:.0}</text>"
-            );
+            let _ = write!(figures, "<text x=\"{middle}\" y=\"{below}\">{share:.0}</text>");
         }
         y += laid.height + 8;
     }
@@ -246,14 +225,10 @@ pub fn rows(machine: &Machine, most: usize, arms: &[(&str, &[f64])]) -> Vec<Vec<
             _ => format!("CPUs {}", numbers(group)),
         };
         let mean = |shares: &[f64]| {
-            let of_group = group
-                .iter()
-                .map(|cpu| shares.get(*cpu).copied().unwrap_or(0.0));
+            let of_group = group.iter().map(|cpu| shares.get(*cpu).copied().unwrap_or(0.0));
             of_group.sum::<f64>() / group.len() as f64
         };
-        let means = arms
-            .iter()
-            .map(|(_, shares)| format!("{:.1} %", mean(shares)));
+        let means = arms.iter().map(|(_, shares)| format!("{:.1} %", mean(shares)));
         [name].into_iter().chain(means).collect()
     });
     rows.collect()

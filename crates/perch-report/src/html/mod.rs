@@ -79,13 +79,7 @@ fn experiment(body: &mut String, section: usize, report: &Report) {
             .collect();
         sheet_section(body, section, &sheet, &cells);
         let of_table = [sheet.benchmark.as_str(), &sheet.place];
-        ran::of_table(
-            body,
-            &overview::sheet_title(&sheet),
-            report,
-            &machines,
-            of_table,
-        );
+        ran::of_table(body, &overview::sheet_title(&sheet), report, &machines, of_table);
     }
 }
 
@@ -117,9 +111,7 @@ fn agreement(body: &mut String, report: &Report) {
         published,
     };
     let series = [
-        kind("agrees", 3, false, &|cell| {
-            !cell.calibration && cell.verdict == Verdict::Agrees
-        }),
+        kind("agrees", 3, false, &|cell| !cell.calibration && cell.verdict == Verdict::Agrees),
         kind("disagrees", 2, false, &|cell| {
             !cell.calibration && cell.verdict == Verdict::Disagrees
         }),
@@ -164,22 +156,15 @@ fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&Cel
     let id = overview::anchor(section, &title);
     let _ = writeln!(body, "<h3 id=\"{id}\">{}</h3>", escape(&title));
     if let Some(found) = &sheet.iterations {
-        let arms: Vec<(String, Vec<f64>)> = sheet
-            .arms
-            .iter()
-            .cloned()
-            .zip(found.values.iter().cloned())
-            .collect();
+        let arms: Vec<(String, Vec<f64>)> =
+            sheet.arms.iter().cloned().zip(found.values.iter().cloned()).collect();
         let unit = &sheet.rows[0].unit;
         let caption = format!(
             "Iterations of {}: each a tick, the box from the first to the third quartile, the bar \
              in it the median.",
             found.workload
         );
-        let words = Words {
-            name: &format!("{title}: iterations"),
-            said: &caption,
-        };
+        let words = Words { name: &format!("{title}: iterations"), said: &caption };
         let svg = chart::spreads(&words, unit, &arms);
         captioned(body, &svg, &caption);
     } else {
@@ -234,30 +219,16 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
             let found = rows.iter().enumerate().filter_map(|(x, (at, _))| {
                 let y = which(cells.get(*at)?)?;
                 let (x, half) = (x as f64, None);
-                Some(Point {
-                    x,
-                    y,
-                    half,
-                    span: None,
-                })
+                Some(Point { x, y, half, span: None })
             });
             found.collect()
         };
         for (look, name, points) in [
-            (
-                0,
-                "published baseline",
-                figures(&|c| Some(c.published.baseline)),
-            ),
+            (0, "published baseline", figures(&|c| Some(c.published.baseline))),
             (1, "published patched", figures(&|c| c.published.patched)),
         ] {
             if !points.is_empty() {
-                series.push(Series {
-                    name: name.to_string(),
-                    points,
-                    look,
-                    published: true,
-                });
+                series.push(Series { name: name.to_string(), points, look, published: true });
             }
         }
         let unit = &rows[0].1.unit;
@@ -267,20 +238,11 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
             "{title}: {what}{unit} by load; {better}. Solid and filled: simulated, with 95 % \
              intervals; dashed and hollow: published."
         );
-        let words = Words {
-            name: &format!("{title}: {what}by load"),
-            said: &caption,
-        };
+        let words = Words { name: &format!("{title}: {what}by load"), said: &caption };
         let svg = chart::lines(
             &words,
-            &Axis {
-                name: "n",
-                ticks: Ticks::Names(&loads),
-            },
-            &Axis {
-                name: &format!("{what}{unit}"),
-                ticks: Ticks::Numbers,
-            },
+            &Axis { name: "n", ticks: Ticks::Names(&loads) },
+            &Axis { name: &format!("{what}{unit}"), ticks: Ticks::Numbers },
             &series,
         );
         captioned(body, &svg, &caption);
@@ -308,11 +270,7 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
             }
         }
         if let Some(cell) = cells.get(at) {
-            let verdict = if cell.calibration {
-                "fitted"
-            } else {
-                cell.verdict.name()
-            };
+            let verdict = if cell.calibration { "fitted" } else { cell.verdict.name() };
             line.extend([
                 figure(cell.published.baseline),
                 cell.published.patched.map_or(String::new(), figure),
@@ -351,10 +309,7 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
             let values = row.figures.iter().map(|found| found.value).collect();
             let label = format!("{}, {}", row.label, row.unit);
             let caption = format!("{label}, mean of the repetitions; {}.", better(row));
-            let words = Words {
-                name: &format!("{title}: {label}"),
-                said: &caption,
-            };
+            let words = Words { name: &format!("{title}: {label}"), said: &caption };
             let svg = chart::bars(&words, &names, &[(row.label.clone(), values)]);
             captioned(body, &svg, &caption);
         }
@@ -397,15 +352,9 @@ fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[Count
         .filter(|row| row.occurred())
         .map(|row| (row.name.clone(), rates(row)))
         .collect();
-    let words = Words {
-        name: &format!("{title}: {what}"),
-        said,
-    };
+    let words = Words { name: &format!("{title}: {what}"), said };
     captioned(body, &chart::bars(&words, arms, &rows), words.said);
-    let head: Vec<String> = [String::new()]
-        .into_iter()
-        .chain(arms.iter().cloned())
-        .collect();
+    let head: Vec<String> = [String::new()].into_iter().chain(arms.iter().cloned()).collect();
     let lines: Vec<Vec<String>> = rows
         .iter()
         .map(|(name, values)| {

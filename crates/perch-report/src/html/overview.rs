@@ -11,9 +11,7 @@ use crate::paste::sheet::Sheet;
 
 /// Returns the name by which a link refers to the heading of a section.
 pub fn anchor(section: usize, title: &str) -> String {
-    let plain = title
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let plain = title.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     format!("s{section}-{}", plain.collect::<String>())
 }
 
@@ -77,8 +75,5 @@ pub fn comparison(contents: &mut String, section: usize, title: &str, found: &Co
 
 fn entry(contents: &mut String, section: usize, title: &str, said: &str) {
     let (title, said) = (escape(title), escape(said));
-    let _ = write!(
-        contents,
-        "<li><a href=\"#s{section}\">{title}</a><br>{said}"
-    );
+    let _ = write!(contents, "<li><a href=\"#s{section}\">{title}</a><br>{said}");
 }

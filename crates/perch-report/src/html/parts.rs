@@ -8,10 +8,7 @@ use super::escape::escape;
 /// Adds a chart with its caption.
 pub fn captioned(body: &mut String, svg: &str, caption: &str) {
     let caption = escape(caption);
-    let _ = writeln!(
-        body,
-        "<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>"
-    );
+    let _ = writeln!(body, "<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>");
 }
 
 /// Adds a table: its headings, and its rows of as many cells.

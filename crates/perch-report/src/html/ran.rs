@@ -22,17 +22,12 @@ pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
     if found.iter().all(|arm| arm.buckets.is_empty()) {
         return;
     }
-    let arms: Vec<(String, Vec<[u64; 2]>)> = found
-        .iter()
-        .map(|arm| (arm.arm.clone(), arm.buckets.clone()))
-        .collect();
+    let arms: Vec<(String, Vec<[u64; 2]>)> =
+        found.iter().map(|arm| (arm.arm.clone(), arm.buckets.clone())).collect();
     let caption = "Time from wake-up to running that so many of the wake-ups did not exceed. Both \
                    axes are logarithmic; marks at the 50th, 90th, 99th and 99.9th percentile. Lower \
                    is better.";
-    let words = Words {
-        name: &format!("{title}: wake-up latency by percentile"),
-        said: caption,
-    };
+    let words = Words { name: &format!("{title}: wake-up latency by percentile"), said: caption };
     captioned(body, &chart::tails(&words, &arms), caption);
     let mut head = heads(&["microseconds", "wake-ups", "mean"]);
     let names = found.iter().take(1).flat_map(|arm| arm.percentiles());
@@ -48,27 +43,18 @@ pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
 /// Draws the median and the 99th percentile of each load.
 fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     let names = loads.iter().map(|load| load.row.as_deref().unwrap_or(""));
-    let names: Vec<String> = names
-        .map(|row| row.trim_start_matches("n=").to_string())
-        .collect();
+    let names: Vec<String> = names.map(|row| row.trim_start_matches("n=").to_string()).collect();
     let arms = loads.first().map_or(&[][..], |load| &load.latency);
     let mut series = Vec::new();
     for (look, arm) in arms.iter().enumerate() {
         type Which = fn(&WakeLatency) -> f64;
-        let both: [(&str, Which, bool); 2] = [
-            ("99th", |w| w.p99_us, false),
-            ("median", |w| w.p50_us, true),
-        ];
+        let both: [(&str, Which, bool); 2] =
+            [("99th", |w| w.p99_us, false), ("median", |w| w.p50_us, true)];
         for (which, us, hollow) in both {
             let point = |(x, load): (usize, &&LoadFound)| {
                 let y = us(load.latency.get(look)?);
                 let (x, half) = (x as f64, None);
-                (y > 0.0).then(|| Point {
-                    x,
-                    y: y.log10(),
-                    half,
-                    span: None,
-                })
+                (y > 0.0).then(|| Point { x, y: y.log10(), half, span: None })
             };
             series.push(Series {
                 name: format!("{}, {which}", arm.arm),
@@ -80,18 +66,9 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     }
     let caption = "Time from wake-up to running, on a logarithmic axis: the 99th percentile (solid, \
                    filled marks) and the median (dashed, hollow marks). Lower is better.";
-    let words = Words {
-        name: &format!("{title}: wake-up latency by load"),
-        said: caption,
-    };
-    let x = Axis {
-        name: "load",
-        ticks: Ticks::Names(&names),
-    };
-    let y = Axis {
-        name: "us",
-        ticks: Ticks::Powers,
-    };
+    let words = Words { name: &format!("{title}: wake-up latency by load"), said: caption };
+    let x = Axis { name: "load", ticks: Ticks::Names(&names) };
+    let y = Axis { name: "us", ticks: Ticks::Powers };
     captioned(body, &chart::lines(&words, &x, &y, &series), caption);
     let mut head = heads(&["microseconds"]);
     for arm in arms {
@@ -100,10 +77,7 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     let lines = loads.iter().map(|load| {
         let figures = load.latency.iter();
         let figures = figures.flat_map(|arm| [arm.p50_us, arm.p99_us, arm.max_us].map(said));
-        [load.row.clone().unwrap_or_default()]
-            .into_iter()
-            .chain(figures)
-            .collect()
+        [load.row.clone().unwrap_or_default()].into_iter().chain(figures).collect()
     });
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
 }
@@ -140,10 +114,7 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
         return;
     }
     captioned(body, &chart::bars(words, arms, rows), words.said);
-    let head: Vec<String> = heads(&["percent"])
-        .into_iter()
-        .chain(arms.iter().cloned())
-        .collect();
+    let head: Vec<String> = heads(&["percent"]).into_iter().chain(arms.iter().cloned()).collect();
     let lines = rows.iter().map(|(name, values)| {
         let values = values.iter().map(|value| rounded(*value, 2));
         [name.clone()].into_iter().chain(values).collect()
@@ -155,11 +126,8 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
 pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpus], which: &str) {
     // A result is a file that somebody may have changed.
     let fits = |arm: &&ArmCpus| arm.busy_pct.len() == found.cpus.len();
-    let arms: Vec<(&str, &[f64])> = cpus
-        .iter()
-        .filter(fits)
-        .map(|arm| (arm.arm.as_str(), arm.busy_pct.as_slice()))
-        .collect();
+    let arms: Vec<(&str, &[f64])> =
+        cpus.iter().filter(fits).map(|arm| (arm.arm.as_str(), arm.busy_pct.as_slice())).collect();
     if arms.is_empty() {
         return;
     }
@@ -174,15 +142,10 @@ pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpu
             (false, false) => "",
         }
     );
-    let words = Words {
-        name: &format!("{title}: where tasks ran"),
-        said: &caption,
-    };
+    let words = Words { name: &format!("{title}: where tasks ran"), said: &caption };
     captioned(body, &machine::draw(found, &words, &arms), &caption);
     let head = heads(&["busy"]).into_iter();
-    let head: Vec<String> = head
-        .chain(arms.iter().map(|(arm, _)| arm.to_string()))
-        .collect();
+    let head: Vec<String> = head.chain(arms.iter().map(|(arm, _)| arm.to_string())).collect();
     table(body, &head, &machine::rows(found, MOST_ROWS, &arms));
 }
 
@@ -212,11 +175,7 @@ pub fn of_table(
     let Some(first) = loads.first() else {
         return;
     };
-    let arms: Vec<String> = first
-        .latency
-        .iter()
-        .map(|found| found.arm.clone())
-        .collect();
+    let arms: Vec<String> = first.latency.iter().map(|found| found.arm.clone()).collect();
     let head = |body: &mut String, text: &str| {
         let _ = writeln!(body, "<h4>{}: {text}</h4>", escape(title));
     };
@@ -233,11 +192,9 @@ pub fn of_table(
     };
     type Of = fn(&LoadFound) -> &[CountRow];
     let counted: [(&str, &str, Of); 2] = [
-        (
-            "decisions by reason",
-            "Why CPUs were chosen, in percent of the decisions",
-            |load| &load.decisions,
-        ),
+        ("decisions by reason", "Why CPUs were chosen, in percent of the decisions", |load| {
+            &load.decisions
+        }),
         (
             "migrations by distance",
             "How far from its previous CPU a woken task went, in percent of the wake-ups",
@@ -248,20 +205,15 @@ pub fn of_table(
         let rows = shares(&loads, of);
         if !rows.is_empty() {
             head(body, name);
-            let words = Words {
-                name: &format!("{title}: {name}"),
-                said: &format!("{said}{mean}."),
-            };
+            let words =
+                Words { name: &format!("{title}: {name}"), said: &format!("{said}{mean}.") };
             share_bars(body, &words, &arms, &rows);
         }
     }
-    let most = loads.iter().copied().reduce(|most, load| {
-        if difference(load) > difference(most) {
-            load
-        } else {
-            most
-        }
-    });
+    let most = loads
+        .iter()
+        .copied()
+        .reduce(|most, load| if difference(load) > difference(most) { load } else { most });
     let found = most.and_then(|load| machines.iter().find(|machine| machine.name == load.machine));
     if let (Some(load), Some(found)) = (most, found) {
         head(body, "where tasks ran");

@@ -81,10 +81,7 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     // of counts.
     assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 8);
     assert_eq!(count(&page, "<title>"), 1 + 8);
-    assert_eq!(
-        (count(&page, "<desc>"), count(&page, "<figcaption>")),
-        (8, 8)
-    );
+    assert_eq!((count(&page, "<desc>"), count(&page, "<figcaption>")), (8, 8));
     assert_eq!(count(&page, "<table>"), 7);
     assert_eq!(count(&page, "<h2 id="), 2);
     assert!(page.contains("Scan &lt;first&gt; &amp; &quot;last&quot;"));
@@ -139,21 +136,12 @@ fn what_does_not_fit_together_is_left_out() {
 fn machines_are_drawn_with_every_cpu_in_the_width_of_the_page() {
     for name in perch_machine::library::names() {
         let machine = perch_machine::resolve(name).unwrap();
-        let shares: Vec<f64> = (0..machine.cpus.len())
-            .map(|cpu| (cpu % 101) as f64)
-            .collect();
-        let words = Words {
-            name: "a",
-            said: "b",
-        };
+        let shares: Vec<f64> = (0..machine.cpus.len()).map(|cpu| (cpu % 101) as f64).collect();
+        let words = Words { name: "a", said: "b" };
         let svg = machine::draw(&machine, &words, &[("one", &shares), ("two", &shares)]);
         let figures = svg.split("text-anchor=\"middle\"").nth(1).unwrap();
         assert_eq!(count(figures, "<text "), 2 * machine.cpus.len(), "{name}");
-        assert!(
-            svg.len() < 2000 + 200 * machine.cpus.len(),
-            "{name}: {}",
-            svg.len()
-        );
+        assert!(svg.len() < 2000 + 200 * machine.cpus.len(), "{name}: {}", svg.len());
         for x in svg.split('M').skip(1) {
             let x: i32 = x.split(' ').next().unwrap().parse().unwrap();
             assert!((0..chart::WIDTH as i32).contains(&x), "{name}: {x}");
@@ -196,10 +184,7 @@ fn what_is_no_result_is_refused_in_words() {
         ("{", "is not JSON"),
         ("{}", "is neither of"),
         ("[]", "is neither of"),
-        (
-            broken.to_string().as_str(),
-            "is not an experiment: invalid type: integer `7`",
-        ),
+        (broken.to_string().as_str(), "is not an experiment: invalid type: integer `7`"),
     ] {
         let error = Results::parse(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -211,10 +196,8 @@ fn what_is_no_result_is_refused_in_words() {
 #[test]
 fn scores_are_drawn_over_the_measured_time_with_the_end_of_a_transient() {
     let mut found = compared();
-    let before = count(
-        &html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0"),
-        "<svg role=\"img\"",
-    );
+    let before =
+        count(&html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0"), "<svg role=\"img\"");
     found["window"] = json!({"warmup_ms": 250.0, "measure_ms": 250.0, "balance_ms": 96.0});
     let second = found["scores"][0].clone();
     found["scores"].as_array_mut().unwrap().push(second);
@@ -234,8 +217,5 @@ fn scores_are_drawn_over_the_measured_time_with_the_end_of_a_transient() {
     let page = drawn(&found);
     assert_eq!(count(&page, "over the measured time\""), 2);
     assert!(page.contains("b not settled before"));
-    assert!(
-        page.contains("time alone still changed rate of b until 300 ms"),
-        "{page}"
-    );
+    assert!(page.contains("time alone still changed rate of b until 300 ms"), "{page}");
 }

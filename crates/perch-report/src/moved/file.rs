@@ -41,12 +41,7 @@ struct Record<'a> {
 
 impl<'a> Record<'a> {
     fn new(what: &'static str, name: impl ToString, count: u64) -> Record<'a> {
-        Record {
-            what,
-            name: name.to_string(),
-            count,
-            ..Record::default()
-        }
+        Record { what, name: name.to_string(), count, ..Record::default() }
     }
 
     fn of(what: &'static str, name: &str, (moved, count): (&Move, &u64)) -> Record<'a> {
@@ -68,11 +63,7 @@ fn records(slot: &SlotCounts) -> Vec<Record<'_>> {
         }
     }
     for (cpu, counts) in &slot.used {
-        for (kind, count) in USES
-            .into_iter()
-            .zip(counts)
-            .filter(|(_, count)| **count > 0)
-        {
+        for (kind, count) in USES.into_iter().zip(counts).filter(|(_, count)| **count > 0) {
             let record = Record::new("used", cpu, *count);
             records.push(Record { kind, ..record });
         }
@@ -80,10 +71,7 @@ fn records(slot: &SlotCounts) -> Vec<Record<'_>> {
     for (cpu, causes) in &slot.time_ps {
         let of = |(cause, ps): (&Cause, &u64)| match cause {
             Cause::Line(moved) => Record::of("time_ps", &cpu.to_string(), (moved, ps)),
-            other => Record {
-                kind: other.name(),
-                ..Record::new("time_ps", cpu, *ps)
-            },
+            other => Record { kind: other.name(), ..Record::new("time_ps", cpu, *ps) },
         };
         records.extend(causes.iter().map(of));
     }
@@ -100,9 +88,7 @@ fn records(slot: &SlotCounts) -> Vec<Record<'_>> {
     let mut functions: Vec<_> = slot.functions.iter().collect();
     functions.sort_by_key(|(_, moves)| std::cmp::Reverse(between_cpus(moves)));
     for (name, moves) in functions {
-        let of_function = moves
-            .iter()
-            .map(|moved| Record::of("function", name, moved));
+        let of_function = moves.iter().map(|moved| Record::of("function", name, moved));
         records.extend(of_function);
     }
     for line in slot.most_moved() {
@@ -120,11 +106,7 @@ fn records(slot: &SlotCounts) -> Vec<Record<'_>> {
         records.extend(figures);
         for (mode, count) in MODES.into_iter().zip(task.instructions) {
             let record = Record::new("task", &task.name, count);
-            records.push(Record {
-                mode,
-                kind: "instructions",
-                ..record
-            });
+            records.push(Record { mode, kind: "instructions", ..record });
         }
         let moved = task.moved.iter();
         records.extend(moved.map(|moved| Record::of("task", &task.name, moved)));

@@ -123,10 +123,7 @@ fn by_function(slot: &SlotCounts) -> Grid {
     for name in ["moves", "loads", "stores", "beyond the LLC"] {
         grid.column("", name, Align::Right);
     }
-    let moving = slot
-        .functions
-        .iter()
-        .filter(|(_, moves)| between_cpus(moves) > 0);
+    let moving = slot.functions.iter().filter(|(_, moves)| between_cpus(moves) > 0);
     let mut moving: Vec<_> = moving.collect();
     moving.sort_by_key(|(_, moves)| std::cmp::Reverse(between_cpus(moves)));
     for (name, moves) in moving.into_iter().take(SHOWN) {

@@ -61,10 +61,7 @@ fn sample(scheduler: &str, far: u64) -> LineCounts {
             ]),
         ],
         functions: BTreeMap::from([
-            (
-                "(user)".to_string(),
-                moves(&[(LineKind::LoadDirty, Distance::Cluster, 4)]),
-            ),
+            ("(user)".to_string(), moves(&[(LineKind::LoadDirty, Distance::Cluster, 4)])),
             (
                 "ttwu_<queue>".to_string(),
                 moves(&[
@@ -131,10 +128,7 @@ fn the_terminal_has_each_table_that_has_rows() {
     for slot in &mut counts.slots {
         *slot = SlotCounts {
             instructions: vec![[0; 2]; 2],
-            moved: [
-                moves(&[(LineKind::Upgrade, Distance::Llc, 0)]),
-                Moves::new(),
-            ],
+            moved: [moves(&[(LineKind::Upgrade, Distance::Llc, 0)]), Moves::new()],
             time_ps: BTreeMap::from([(0, BTreeMap::from([(Cause::Queue, 0)]))]),
             used: BTreeMap::from([(1, [0; 2])]),
             ..SlotCounts::default()
@@ -166,11 +160,6 @@ fn a_slot_has_the_columns_that_it_counts() {
     assert_eq!(tables::used(timed).head(), ["CPU", "data"]);
     assert_eq!(tables::used(timed).rows(), [["0", "9"], ["1", "5"]]);
     assert_eq!(tables::used(untimed).head(), ["CPU", "data", "code"]);
-    let has_aside = |slot| {
-        tables::moves(slot)
-            .head()
-            .iter()
-            .any(|name| name == "aside")
-    };
+    let has_aside = |slot| tables::moves(slot).head().iter().any(|name| name == "aside");
     assert!(has_aside(timed) && !has_aside(untimed));
 }

@@ -27,10 +27,7 @@ impl Column {
         match cause {
             Cause::Instructions => Column::Instructions,
             Cause::Smt => Column::Smt,
-            Cause::Line(Move {
-                kind: LineKind::Cold,
-                ..
-            }) => Column::Lines(Distance::Cpu),
+            Cause::Line(Move { kind: LineKind::Cold, .. }) => Column::Lines(Distance::Cpu),
             Cause::Line(moved) => Column::Lines(moved.distance),
             Cause::Queue => Column::Queue,
             Cause::Stores => Column::Stores,

@@ -118,13 +118,8 @@ impl Share {
             (true, true) => (0.0, 0.0),
             _ => (found.value / first, row.gain_pct(arm)),
         };
-        let std_pct = found.std.map(|std| {
-            if std == 0.0 {
-                0.0
-            } else {
-                100.0 * std / found.value.abs()
-            }
-        });
+        let std_pct =
+            found.std.map(|std| if std == 0.0 { 0.0 } else { 100.0 * std / found.value.abs() });
         let sayable = |value: &f64| value.is_finite();
         Share {
             multiple: Some(multiple).filter(sayable),

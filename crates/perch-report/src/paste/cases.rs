@@ -28,34 +28,19 @@ pub fn tables(sheet: &Sheet) -> String {
 }
 
 fn table(sheet: &Sheet, block: &Block) -> String {
-    let quantity = block
-        .quantity
-        .map_or(String::new(), |name| format!(" {name}"));
-    let direction = if block.higher_is_better {
-        "more"
-    } else {
-        "less"
-    };
-    let title = format!(
-        "{}{quantity}, {}, {direction} is better, + is a gain",
-        block.test, block.unit
-    );
+    let quantity = block.quantity.map_or(String::new(), |name| format!(" {name}"));
+    let direction = if block.higher_is_better { "more" } else { "less" };
+    let title =
+        format!("{}{quantity}, {}, {direction} is better, + is a gain", block.test, block.unit);
     let title = wrapped(&title, "", "", "");
     let underline = title.lines().map(|line| line.chars().count().min(WIDTH));
     let mut text = format!("{title}{}\n", "=".repeat(underline.max().unwrap_or(0)));
     let mut columns = vec![
-        column(
-            "case",
-            CASE,
-            block.rows.iter().map(|_| one_word(block.kind)),
-        ),
+        column("case", CASE, block.rows.iter().map(|_| one_word(block.kind))),
         column(
             "load",
             LOAD,
-            block
-                .rows
-                .iter()
-                .map(|(load, _)| load_in_words(load, noun(block.kind))),
+            block.rows.iter().map(|(load, _)| load_in_words(load, noun(block.kind))),
         ),
     ];
     for (arm, name) in sheet.arms.iter().enumerate() {
@@ -107,9 +92,5 @@ fn signed(value: Option<f64>) -> String {
 
 /// Returns what a benchmark's `n` counts.
 fn noun(kind: &str) -> &'static str {
-    if kind.starts_with("schbench") {
-        "workers"
-    } else {
-        "threads"
-    }
+    if kind.starts_with("schbench") { "workers" } else { "threads" }
 }

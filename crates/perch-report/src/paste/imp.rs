@@ -74,16 +74,8 @@ fn description(block: &Block) -> String {
         Some(name) => format!("Normalized {name} in {}", block.unit),
         None => format!("Normalized {}", block.unit),
     };
-    let direction = if block.higher_is_better {
-        "Higher"
-    } else {
-        "Lower"
-    };
-    let statistic = if block.of_statistics {
-        "Named in each row"
-    } else {
-        "AMean"
-    };
+    let direction = if block.higher_is_better { "Higher" } else { "Lower" };
+    let statistic = if block.of_statistics { "Named in each row" } else { "AMean" };
     let mut text = format!("{line}\n");
     for (name, value) in [
         ("Test", block.test.as_str()),

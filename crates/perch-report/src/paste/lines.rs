@@ -19,11 +19,7 @@ pub fn lines(arms: &[Contention]) -> String {
     let dashes = COLUMNS.map(|width| "-".repeat(width)).join("  ");
     let mut text = String::new();
     for arm in arms {
-        let _ = writeln!(
-            text,
-            "\nContended cache lines (perf c2c), {}:",
-            cut(&arm.arm, 30)
-        );
+        let _ = writeln!(text, "\nContended cache lines (perf c2c), {}:", cut(&arm.arm, 30));
         let shown = || arm.lines.iter().filter(|line| line.hitm_pct >= LEAST_PCT);
         if shown().next().is_none() {
             text.push_str("none\n");

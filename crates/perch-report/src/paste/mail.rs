@@ -39,10 +39,7 @@ pub fn heading(heading: &Heading) -> String {
     let mut text = if !heading.in_guests {
         format!("Simulated by perch {}, not measured:\n\n", origin.version)
     } else {
-        format!(
-            "Run by perch {} in guests, not on the machine itself:\n\n",
-            origin.version
-        )
+        format!("Run by perch {} in guests, not on the machine itself:\n\n", origin.version)
     };
     text.push_str(&wrapped(&origin.command, "  ", "      ", " \\"));
     text.push('\n');
@@ -121,21 +118,14 @@ fn title(sheet: &Sheet) -> String {
 /// (delta)`.
 fn sweep(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = wrapped(
-        &format!(
-            "{}, {}:",
-            title(sheet),
-            direction(sheet.rows[0].higher_is_better)
-        ),
+        &format!("{}, {}:", title(sheet), direction(sheet.rows[0].higher_is_better)),
         "",
         "  ",
         "",
     );
     let published = published(sheet, arm);
-    let names = [
-        &sheet.arms[0],
-        arm.map_or(&String::new(), |arm| &sheet.arms[arm]),
-    ]
-    .map(|name| cut(name, 12));
+    let names = [&sheet.arms[0], arm.map_or(&String::new(), |arm| &sheet.arms[arm])]
+        .map(|name| cut(name, 12));
     let mut line = format!("{:6}{:>12} {:>12}", "", names[0], names[1]);
     if published {
         let _ = write!(line, "{:>30}", "published");
@@ -146,15 +136,8 @@ fn sweep(sheet: &Sheet, arm: Option<usize>) -> String {
         let mut line = format!("{number:>4}: {:>12}", figure(row.figures[0].value));
         if let Some(arm) = arm {
             let found = &row.figures[arm];
-            let _ = write!(
-                line,
-                " {:>12} {}",
-                figure(found.value),
-                change(found.delta_pct)
-            );
-            let half = found
-                .ci95_pct
-                .map_or(String::new(), |half| format!("+-{half:.2}"));
+            let _ = write!(line, " {:>12} {}", figure(found.value), change(found.delta_pct));
+            let half = found.ci95_pct.map_or(String::new(), |half| format!("+-{half:.2}"));
             let _ = write!(line, " {half:>8}");
             if row.unsettled {
                 let _ = write!(line, " {}", settled::MARK);
@@ -300,24 +283,11 @@ fn comparison(sheet: &Sheet, arm: Option<usize>) -> String {
 fn remarks(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = wrapped(&format!("{}:", title(sheet)), "", "  ", "");
     let head = arm.map_or("", |arm| &sheet.arms[arm]);
-    let line = format!(
-        "{:22} {:>11} {:>11}",
-        "",
-        cut(&sheet.arms[0], 11),
-        cut(head, 11)
-    );
-    let last = if published(sheet, arm) {
-        "published"
-    } else {
-        ""
-    };
+    let line = format!("{:22} {:>11} {:>11}", "", cut(&sheet.arms[0], 11), cut(head, 11));
+    let last = if published(sheet, arm) { "published" } else { "" };
     let _ = writeln!(text, "{}", format!("{line}  {:12}{last}", "").trim_end());
     for row in &sheet.rows {
-        let mut line = format!(
-            "{:22} {:>11}",
-            cut(&row.label, 22),
-            figure(row.figures[0].value)
-        );
+        let mut line = format!("{:22} {:>11}", cut(&row.label, 22), figure(row.figures[0].value));
         if let Some(arm) = arm {
             let found = &row.figures[arm];
             let remark = match row.unsettled {

@@ -33,11 +33,7 @@ pub fn table(sheet: &Sheet) -> String {
         let heading = sheet.arms.iter().enumerate().map(|(index, arm)| {
             let part = halves(arm)[line];
             // mmtests does the same: in the second line nothing makes up for the names of the rows.
-            let indent = if index == 0 {
-                statistic + 1 + operation
-            } else {
-                0
-            };
+            let indent = if index == 0 { statistic + 1 + operation } else { 0 };
             format!("{:indent$}{part:>width$}", "", width = FIELD + CHANGE + 4)
         });
         let _ = writeln!(text, "{}", heading.collect::<String>().trim_end());
@@ -52,11 +48,7 @@ pub fn table(sheet: &Sheet) -> String {
             } else {
                 ['(', ')']
             };
-            let _ = write!(
-                text,
-                "{:FIELD$.digits$} {open}{gain:CHANGE$.2}%{close}",
-                figure.value
-            );
+            let _ = write!(text, "{:FIELD$.digits$} {open}{gain:CHANGE$.2}%{close}", figure.value);
         }
         text.push('\n');
     }
@@ -115,9 +107,5 @@ fn is_percentile(label: &str) -> bool {
 
 /// Returns `50` as `50.0`.
 fn decimal(number: &str) -> String {
-    if number.contains('.') {
-        number.to_string()
-    } else {
-        format!("{number}.0")
-    }
+    if number.contains('.') { number.to_string() } else { format!("{number}.0") }
 }

@@ -127,8 +127,7 @@ fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
 
 fn arms(arms: &[ArmModes]) -> Vec<(&str, &str)> {
     let arms = arms.iter();
-    arms.map(|arm| (arm.name.as_str(), arm.modes.as_str()))
-        .collect()
+    arms.map(|arm| (arm.name.as_str(), arm.modes.as_str())).collect()
 }
 
 #[cfg(test)]

@@ -77,10 +77,8 @@ fn statistics_have_a_row_each_and_only_the_mean_a_deviation() {
     sheet.rows[1..].iter_mut().for_each(|row| {
         row.figures.iter_mut().for_each(|figure| figure.std = None);
     });
-    sheet.iterations = Some(Iterations {
-        workload: "sysbench:threads=8".to_string(),
-        values: Vec::new(),
-    });
+    sheet.iterations =
+        Some(Iterations { workload: "sysbench:threads=8".to_string(), values: Vec::new() });
     insta::assert_snapshot!(cases::tables(&sheet) + "\n" + &imp::tables(&sheet));
 }
 
@@ -95,24 +93,15 @@ fn comparison(values: [f64; 2]) -> Sheet {
 fn the_name_of_a_comparison_is_its_workload() {
     let sheet = comparison([200.0, 190.0]);
     let text = cases::tables(&sheet);
-    assert!(
-        text.starts_with("tbench:n=16 throughput, us, more is better"),
-        "{text}"
-    );
-    assert!(
-        text.contains("\ntbench                  16-threads       1.00"),
-        "{text}"
-    );
+    assert!(text.starts_with("tbench:n=16 throughput, us, more is better"), "{text}");
+    assert!(text.contains("\ntbench                  16-threads       1.00"), "{text}");
     let text = imp::tables(&sheet);
     assert!(text.contains("Test          : tbench:n=16\n"), "{text}");
     assert!(text.contains("\n       16     1.00 ["), "{text}");
     let mut sheet = sheet;
     sheet.benchmark = "perf bench sched pipe -l a:b".to_string();
     let text = cases::tables(&sheet);
-    assert!(
-        text.contains("\nperf_bench_sched_pipe_-l_a:b  -  "),
-        "{text}"
-    );
+    assert!(text.contains("\nperf_bench_sched_pipe_-l_a:b  -  "), "{text}");
 }
 
 /// The last row of both tables.
@@ -120,10 +109,7 @@ fn last_rows(sheet: &Sheet) -> [String; 2] {
     [cases::tables(sheet), imp::tables(sheet)].map(|text| {
         let last = text.lines().last().unwrap();
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-        last.split_whitespace()
-            .skip(1)
-            .collect::<Vec<_>>()
-            .join(" ")
+        last.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     })
 }
 
@@ -135,10 +121,7 @@ fn one_repetition_has_a_dash_for_its_deviation() {
     }
     assert_eq!(
         last_rows(&sheet),
-        [
-            "16-threads 1.00 ( -) -5.00 ( -)",
-            "1.00 [ 0.00]( -) 0.95 [ -5.00]( -)"
-        ]
+        ["16-threads 1.00 ( -) -5.00 ( -)", "1.00 [ 0.00]( -) 0.95 [ -5.00]( -)"]
     );
 }
 
@@ -150,10 +133,7 @@ fn nothing_in_both_arms_is_no_change() {
     }
     assert_eq!(
         last_rows(&sheet),
-        [
-            "16-threads 0.00 ( 0.00) +0.00 ( 0.00)",
-            "0.00 [ 0.00]( 0.00) 0.00 [ 0.00]( 0.00)"
-        ]
+        ["16-threads 0.00 ( 0.00) +0.00 ( 0.00)", "0.00 [ 0.00]( 0.00) 0.00 [ 0.00]( 0.00)"]
     );
 }
 

@@ -60,20 +60,13 @@ impl Row {
     /// Returns the gain of a given change in the same way.
     pub fn gain_of(&self, delta: f64) -> f64 {
         // The subtraction avoids -0.
-        if self.higher_is_better {
-            delta + 0.0
-        } else {
-            0.0 - delta
-        }
+        if self.higher_is_better { delta + 0.0 } else { 0.0 - delta }
     }
 
     /// Returns true where the change is larger than chance explains, and time alone explains none of it.
     pub fn is_significant(&self, arm: usize) -> bool {
         let figure = &self.figures[arm];
-        !self.unsettled
-            && figure
-                .ci95_pct
-                .is_some_and(|half| figure.delta_pct.abs() > half)
+        !self.unsettled && figure.ci95_pct.is_some_and(|half| figure.delta_pct.abs() > half)
     }
 }
 
@@ -134,11 +127,7 @@ impl Sheet {
             benchmark: first.benchmark.clone(),
             place: first.place.clone(),
             machine: first.machine.clone(),
-            arms: ["baseline", "patched"]
-                .map(str::to_string)
-                .into_iter()
-                .chain(further)
-                .collect(),
+            arms: ["baseline", "patched"].map(str::to_string).into_iter().chain(further).collect(),
             rows: cells.iter().map(Row::of_cell).collect(),
             iterations: iterations.map(|found| Iterations {
                 workload: found.workload.clone(),
@@ -194,11 +183,7 @@ impl Sheet {
                         std: arm.std.filter(|_| name == "mean"),
                     }
                 });
-                row(
-                    name,
-                    better(name, score.higher_is_better),
-                    figures.collect(),
-                )
+                row(name, better(name, score.higher_is_better), figures.collect())
             });
             let iterations = Iterations {
                 workload: comparison.workload.clone(),

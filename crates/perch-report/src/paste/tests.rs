@@ -56,16 +56,9 @@ fn what_brings_figures_back_stands_above_them() {
         in_guests: false,
     };
     insta::assert_snapshot!(mail::heading(&heading));
-    let heading = mail::Heading {
-        source: None,
-        in_guests: true,
-        ..heading
-    };
+    let heading = mail::Heading { source: None, in_guests: true, ..heading };
     let words = mail::heading(&heading);
-    assert!(
-        words.starts_with("Run by perch") && words.contains(" in guests, not on"),
-        "{words}"
-    );
+    assert!(words.starts_with("Run by perch") && words.contains(" in guests, not on"), "{words}");
 }
 
 #[test]
@@ -86,11 +79,7 @@ fn statistics_stand_between_bars_and_their_spread_below() {
         row("99th", false, &[0.69, 0.66], -4.021),
     ];
     let mut sheet = sheet("hackbench", &["baseline", "patched"], rows);
-    let values = |step: f64| {
-        (0..40)
-            .map(|i| 0.58 + step * f64::from(i * i % 23))
-            .collect()
-    };
+    let values = |step: f64| (0..40).map(|i| 0.58 + step * f64::from(i * i % 23)).collect();
     sheet.iterations = Some(Iterations {
         workload: "hackbench:g=10".to_string(),
         values: vec![values(0.005), values(0.003)],
@@ -117,11 +106,7 @@ fn other_figures_have_a_remark() {
         row("kernel cycles", false, &[20.0, 18.5], -7.0),
         row("volano", true, &[1.0, 0.97], -3.0),
     ];
-    insta::assert_snapshot!(mail::tables(&sheet(
-        "ffmpeg",
-        &["baseline", "patched"],
-        rows
-    )));
+    insta::assert_snapshot!(mail::tables(&sheet("ffmpeg", &["baseline", "patched"], rows)));
 }
 
 #[test]
@@ -156,24 +141,15 @@ fn mmtests_own_scripts_find_the_loads_of_a_table() {
         in_guests: false,
     };
     let arms = ["baseline", "patched"];
-    let rows = vec![
-        row("n=16", true, &[1.0, 2.0], 0.0),
-        row("n=1", true, &[3.0, 4.0], 0.0),
-    ];
+    let rows = vec![row("n=16", true, &[1.0, 2.0], 0.0), row("n=1", true, &[3.0, 4.0], 0.0)];
     let tbench = sheet("tbench", &arms, rows);
-    assert_eq!(
-        loads(&text(&heading, &[tbench], Paste::Mmtests), "Amean"),
-        [1, 16]
-    );
+    assert_eq!(loads(&text(&heading, &[tbench], Paste::Mmtests), "Amean"), [1, 16]);
     let rows = vec![
         row("n=2:wake_p99.0", false, &[1.0, 2.0], 0.0),
         row("n=32:wake_p50.0", false, &[3.0, 4.0], 0.0),
     ];
     let schbench = sheet("schbench", &arms, rows);
-    assert_eq!(
-        loads(&text(&heading, &[schbench], Paste::Mmtests), "Lat"),
-        [2, 32]
-    );
+    assert_eq!(loads(&text(&heading, &[schbench], Paste::Mmtests), "Lat"), [2, 32]);
 }
 
 fn contention(scale: u64) -> Vec<Contention> {
@@ -209,10 +185,7 @@ fn contention(scale: u64) -> Vec<Contention> {
         lines,
     };
     let lines = vec![line("root_domain+0x0", 98.2), line("rto_mask", 0.9)];
-    vec![
-        arm("baseline", lines),
-        arm("patched", vec![line("rto_mask", 0.0)]),
-    ]
+    vec![arm("baseline", lines), arm("patched", vec![line("rto_mask", 0.0)])]
 }
 
 /// The table equals the source's, to the column.
@@ -227,10 +200,7 @@ fn contended_lines_stand_in_a_mail_as_perf_c2c_reports_them() {
         assert!(text.lines().all(|line| line.len() <= mail::WIDTH), "{text}");
     }
     let text = contended(&contention(1), Paste::Mmtests);
-    assert!(
-        text.trim().lines().all(|line| line.starts_with('#')),
-        "{text}"
-    );
+    assert!(text.trim().lines().all(|line| line.starts_with('#')), "{text}");
 }
 
 fn label() -> impl Strategy<Value = String> {

@@ -100,10 +100,7 @@ fn pid(task: u32) -> u64 {
 }
 
 fn thread(names: &[String], task: Option<u32>) -> Thread<'_> {
-    Thread {
-        pid: task.map_or(0, pid),
-        name: task.map_or("swapper", |task| &names[task as usize]),
-    }
+    Thread { pid: task.map_or(0, pid), name: task.map_or("swapper", |task| &names[task as usize]) }
 }
 
 fn of_llc(llc: usize) -> u64 {
@@ -146,12 +143,7 @@ impl<W: Write> Watch for PerfettoTrace<W> {
     }
 
     fn switched(&mut self, switched: &Switched) -> io::Result<()> {
-        let &Switched {
-            at_ns,
-            cpu,
-            from,
-            to,
-        } = switched;
+        let &Switched { at_ns, cpu, from, to } = switched;
         // These are the kernel's codes of states: R, S and X.
         let state = match from {
             None | Some((_, Left::Runnable)) => 0,

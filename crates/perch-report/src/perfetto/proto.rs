@@ -123,10 +123,7 @@ mod tests {
         });
         assert_eq!(fixed.as_bytes(), [0x09, 1, 0, 0, 0, 0, 0, 0, 0]);
         let packed = of(|m| {
-            m.message(
-                4,
-                &of(|m| [3, 270, 86_942].map(|v| m.bare(v)).into_iter().collect()),
-            );
+            m.message(4, &of(|m| [3, 270, 86_942].map(|v| m.bare(v)).into_iter().collect()));
         });
         let expected = [0x22, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05];
         assert_eq!(packed.as_bytes(), expected);

@@ -138,13 +138,7 @@ impl<W: Write> RecordedTrace<W> {
         }
         let name = match of.choice {
             Choice::NotAsked(why) => why,
-            Choice::Asked {
-                cpu: model,
-                reason,
-                target,
-                cause,
-                other,
-            } => {
+            Choice::Asked { cpu: model, reason, target, cause, other } => {
                 arguments.push(("aim", cpu(target)));
                 if cause.is_some() {
                     arguments.push(("model's CPU", cpu(model)));

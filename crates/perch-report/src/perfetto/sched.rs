@@ -95,14 +95,7 @@ impl Cpu {
     /// task that runs after it.
     pub fn new() -> Cpu {
         let mut cpu = Cpu::default();
-        cpu.switch(
-            0,
-            0,
-            Thread {
-                pid: 0,
-                name: "swapper",
-            },
-        );
+        cpu.switch(0, 0, Thread { pid: 0, name: "swapper" });
         cpu
     }
 
@@ -144,19 +137,11 @@ impl Cpu {
             self.flags.bare(0);
             return;
         }
-        let kind = if waking.is_new {
-            SCHED_WAKEUP_NEW
-        } else {
-            SCHED_WAKING
-        };
+        let kind = if waking.is_new { SCHED_WAKEUP_NEW } else { SCHED_WAKING };
         self.others.within(EVENT, |event| {
-            event
-                .uint(EVENT_TIMESTAMP, at_ns)
-                .uint(EVENT_PID, waking.waker);
+            event.uint(EVENT_TIMESTAMP, at_ns).uint(EVENT_PID, waking.waker);
             event.within(kind, |what| {
-                what.text(1, wakee.name)
-                    .uint(2, wakee.pid)
-                    .uint(3, PRIORITY);
+                what.text(1, wakee.name).uint(2, wakee.pid).uint(3, PRIORITY);
                 what.uint(4, 1).uint(5, target);
             });
         });

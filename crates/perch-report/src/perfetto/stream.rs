@@ -99,21 +99,17 @@ impl<W: Write> Stream<W> {
             interned: Vec::new(),
         };
         stream.packet(|packet| {
-            packet
-                .uint(field::TIMESTAMP, 0)
-                .uint(field::SEQUENCE_ID, SEQUENCE);
+            packet.uint(field::TIMESTAMP, 0).uint(field::SEQUENCE_ID, SEQUENCE);
             // The names told before belong to another trace: SEQ_INCREMENTAL_STATE_CLEARED.
-            packet
-                .uint(field::SEQUENCE_FLAGS, 1)
-                .within(field::CLOCK_SNAPSHOT, |snapshot| {
-                    snapshot.within(1, |clock| {
-                        clock.uint(1, BOOTTIME).uint(2, 0);
-                    });
-                    snapshot.within(1, |clock| {
-                        clock.uint(1, SINCE_LAST).uint(2, 0).uint(3, 1);
-                    });
-                    snapshot.uint(2, BOOTTIME);
+            packet.uint(field::SEQUENCE_FLAGS, 1).within(field::CLOCK_SNAPSHOT, |snapshot| {
+                snapshot.within(1, |clock| {
+                    clock.uint(1, BOOTTIME).uint(2, 0);
                 });
+                snapshot.within(1, |clock| {
+                    clock.uint(1, SINCE_LAST).uint(2, 0).uint(3, 1);
+                });
+                snapshot.uint(2, BOOTTIME);
+            });
             packet.within(field::DEFAULTS, |defaults| {
                 defaults.uint(field::CLOCK, SINCE_LAST);
             });
@@ -151,9 +147,7 @@ impl<W: Write> Stream<W> {
     fn head(at_ns: u64, last_ns: &mut u64, packet: &mut Message) {
         match at_ns.checked_sub(*last_ns) {
             Some(later) => packet.uint(field::TIMESTAMP, later),
-            None => packet
-                .uint(field::TIMESTAMP, at_ns)
-                .uint(field::CLOCK, BOOTTIME),
+            None => packet.uint(field::TIMESTAMP, at_ns).uint(field::CLOCK, BOOTTIME),
         };
         *last_ns = at_ns.max(*last_ns);
         packet.uint(field::SEQUENCE_ID, SEQUENCE);
@@ -193,9 +187,7 @@ impl<W: Write> Stream<W> {
         let mut event = std::mem::take(&mut self.names);
         event.clear();
         let name = self.intern(NAMES, instant.name);
-        event
-            .uint(field::TYPE, INSTANT)
-            .uint(field::TRACK, instant.track);
+        event.uint(field::TYPE, INSTANT).uint(field::TRACK, instant.track);
         event.uint(field::NAME_IID, name);
         for flow in instant.flows {
             match *flow {

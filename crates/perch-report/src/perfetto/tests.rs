@@ -217,10 +217,7 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         ("kunpeng920", "tbench:n=16,where=node0-1"),
         ("juno", "sysbench:threads=12"),
         ("xeon240", "schbench:n=4"),
-        (
-            "x5570",
-            "vm:vcpus=8,shares=8192,hogs=4x4,inside=volano:rooms=2,users=4",
-        ),
+        ("x5570", "vm:vcpus=8,shares=8192,hogs=4x4,inside=volano:rooms=2,users=4"),
     ] {
         let scenario = scenario(machine, workload, 20_000_000);
         let (outcome, bytes) = traced(&scenario);
@@ -238,10 +235,7 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         assert_eq!(read.strange, 0, "{workload}");
         let bytes = bytes.len() as u64 / read.wakes;
         // The names of CPUs and tasks are most of the other bytes.
-        assert!(
-            bytes < 200 || !workload.starts_with("tbench"),
-            "{bytes} bytes a wake-up"
-        );
+        assert!(bytes < 200 || !workload.starts_with("tbench"), "{bytes} bytes a wake-up");
         // All CPUs are idle when the run is over.
         assert_eq!(read.counters[&1], scenario.machine.cpus.len() as u64);
         assert!(read.names.contains(&"runs".to_string()), "{:?}", read.names);
@@ -265,10 +259,7 @@ fn who_cannot_be_written_to_ends_the_run() {
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self
-                .0
-                .checked_sub(bytes.len())
-                .ok_or(io::ErrorKind::StorageFull)?;
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -288,13 +279,8 @@ fn who_cannot_be_written_to_ends_the_run() {
 fn a_recording_is_instants_with_arrows_and_what_was_counted() {
     let mut bytes = Vec::new();
     let mut trace = RecordedTrace::new(&mut bytes, 4, 2).unwrap();
-    let asked = Choice::Asked {
-        cpu: 1,
-        reason: "target idle",
-        target: 1,
-        cause: None,
-        other: None,
-    };
+    let asked =
+        Choice::Asked { cpu: 1, reason: "target idle", target: 1, cause: None, other: None };
     let first = Recorded {
         at_ns: 1_000,
         waker: None,
@@ -336,10 +322,7 @@ fn a_recording_is_instants_with_arrows_and_what_was_counted() {
     let read = read(&bytes);
     // The trace has two counters, a wake-up and the arrow to its wakee; it does not tell the same
     // number of idle CPUs twice.
-    assert_eq!(
-        read.at_ns,
-        [1000, 1000, 1000, 1000, 900, 900, 900, 1100, 1100]
-    );
+    assert_eq!(read.at_ns, [1000, 1000, 1000, 1000, 900, 900, 900, 1100, 1100]);
     assert_eq!(read.begun, [1, 1, 2, 2, 3, 3]);
     assert_eq!(read.ended, [1], "the first wakee wakes the second");
     let expected = ["target idle", "put here", "model wrong", "real-time"];

@@ -31,11 +31,7 @@ pub fn experiment(at: &str, value: &Value, report: &Report) -> Checked {
     let first = report.cells.first().map(names).unwrap_or_default();
     few(&at("cells[0].further"), first.len(), MOST_ARMS)?;
     if let Some((number, _)) = cells.find(|(_, cell)| names(cell) != first) {
-        let of_first = if first.is_empty() {
-            "none".to_string()
-        } else {
-            first.join(", ")
-        };
+        let of_first = if first.is_empty() { "none".to_string() } else { first.join(", ") };
         return Err(format!(
             "{}: other arms than in cells[0], expected {of_first}",
             at(&format!("cells[{number}].further"))
@@ -187,11 +183,7 @@ fn counts(at: &str, rows: &[CountRow], arms: usize) -> Checked {
 fn busy(at: &str, cpus: &[ArmCpus]) -> Checked {
     few(at, cpus.len(), MOST_ARMS)?;
     for (arm, found) in cpus.iter().enumerate() {
-        few(
-            &format!("{at}[{arm}].busy_pct"),
-            found.busy_pct.len(),
-            MOST_ROWS,
-        )?;
+        few(&format!("{at}[{arm}].busy_pct"), found.busy_pct.len(), MOST_ROWS)?;
     }
     Ok(())
 }

@@ -25,9 +25,9 @@ fn places(value: &Value, at: &str, all: &mut Vec<String>) {
         all.push(at.to_string());
     }
     match value {
-        Value::Object(map) => map
-            .iter()
-            .for_each(|(key, one)| places(one, &format!("{at}/{key}"), all)),
+        Value::Object(map) => {
+            map.iter().for_each(|(key, one)| places(one, &format!("{at}/{key}"), all))
+        }
         Value::Array(list) => (list.iter().enumerate())
             .for_each(|(number, one)| places(one, &format!("{at}/{number}"), all)),
         _ => {}
@@ -37,9 +37,7 @@ fn places(value: &Value, at: &str, all: &mut Vec<String>) {
 /// Makes a page of the results, if they are taken.
 fn shown(value: &Value) -> Result<String, String> {
     let found = Results::parse(&value.to_string());
-    found
-        .map(|found| html(&[found], "0.1.0"))
-        .map_err(|why| why.to_string())
+    found.map(|found| html(&[found], "0.1.0")).map_err(|why| why.to_string())
 }
 
 /// The page is made, or the results are refused, whatever a value is replaced by.
@@ -47,13 +45,7 @@ fn shown(value: &Value) -> Result<String, String> {
 fn any_one_change_is_refused_or_shown() {
     let numbers = [0.0, -1.0, 1e18, -1e18, 1e-300, 1e300, 9.3e17];
     let mut others: Vec<Value> = numbers.map(|number| json!(number)).to_vec();
-    others.extend([
-        json!(u64::MAX),
-        json!(null),
-        json!(""),
-        json!([]),
-        json!({}),
-    ]);
+    others.extend([json!(u64::MAX), json!(null), json!(""), json!([]), json!({})]);
     let mut taken = 0;
     for given in [with_loads("n=1"), described()] {
         assert!(shown(&given).is_ok(), "{:?}", shown(&given));
@@ -86,72 +78,26 @@ fn any_one_change_is_refused_or_shown() {
             }
         }
     }
-    assert!(
-        taken > 100,
-        "{taken} changes are taken: the charts saw too few"
-    );
+    assert!(taken > 100, "{taken} changes are taken: the charts saw too few");
 }
 
 #[test]
 fn what_the_types_let_pass_is_refused_by_its_place() {
     for (given, at, value, place) in [
-        (
-            compared(),
-            "/scores/0/arms/1/arm",
-            json!("c"),
-            "scores[0].arms[1].arm: ",
-        ),
-        (
-            compared(),
-            "/totals/0/per_second",
-            json!([1.0, 2.0, 3.0]),
-            "totals[0].per_second: ",
-        ),
-        (
-            compared(),
-            "/scores/0/arms/0/ci95",
-            json!(-1.0),
-            "scores[0].arms[0].ci95: ",
-        ),
-        (
-            compared(),
-            "/latency/1/buckets/1/0",
-            json!(1),
-            "latency[1].buckets[1]: ",
-        ),
-        (
-            compared(),
-            "/cpus/0/busy_pct/2",
-            json!(1e300),
-            "cpus[0].busy_pct[2]: ",
-        ),
+        (compared(), "/scores/0/arms/1/arm", json!("c"), "scores[0].arms[1].arm: "),
+        (compared(), "/totals/0/per_second", json!([1.0, 2.0, 3.0]), "totals[0].per_second: "),
+        (compared(), "/scores/0/arms/0/ci95", json!(-1.0), "scores[0].arms[0].ci95: "),
+        (compared(), "/latency/1/buckets/1/0", json!(1), "latency[1].buckets[1]: "),
+        (compared(), "/cpus/0/busy_pct/2", json!(1e300), "cpus[0].busy_pct[2]: "),
         (compared(), "/arms", json!([]), "arms: "),
-        (
-            described(),
-            "/scores/0/arms/1/statistics",
-            json!([]),
-            "scores[0].arms[1].statistics: ",
-        ),
-        (
-            with_loads("n=1"),
-            "/cells/1/further",
-            json!([]),
-            "cells[1].further: ",
-        ),
-        (
-            with_loads("n=1"),
-            "/loads/1/latency",
-            json!([]),
-            "loads[1].latency: ",
-        ),
+        (described(), "/scores/0/arms/1/statistics", json!([]), "scores[0].arms[1].statistics: "),
+        (with_loads("n=1"), "/cells/1/further", json!([]), "cells[1].further: "),
+        (with_loads("n=1"), "/loads/1/latency", json!([]), "loads[1].latency: "),
     ] {
         let mut changed = given;
         *changed.pointer_mut(at).unwrap() = value;
         let why = shown(&changed).unwrap_err();
-        assert!(
-            why.contains(&format!(" as perch writes it: {place}")),
-            "{why}"
-        );
+        assert!(why.contains(&format!(" as perch writes it: {place}")), "{why}");
     }
 }
 
@@ -160,10 +106,7 @@ fn a_value_of_another_type_is_named_with_its_line() {
     let mut changed = compared();
     changed["hz"] = json!("often");
     let text = serde_json::to_string_pretty(&changed).unwrap();
-    let line = 1 + text
-        .lines()
-        .position(|line| line.contains("often"))
-        .unwrap();
+    let line = 1 + text.lines().position(|line| line.contains("often")).unwrap();
     let why = Results::parse(&text).unwrap_err().to_string();
     assert!(why.contains(&format!("line {line} ")), "{why}");
 }

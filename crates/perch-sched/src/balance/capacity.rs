@@ -45,8 +45,7 @@ impl Sched<'_> {
         };
         let number = set.number();
         self.balance.groups.set_capacity(cpu, number, capacity);
-        self.host
-            .set_group_capacity(number, capacity.sum as u32, capacity.most);
+        self.host.set_group_capacity(number, capacity.sum as u32, capacity.most);
     }
 
     /// Records and returns the capacity that real-time tasks leave of `cpu` (`scale_rt_capacity`).

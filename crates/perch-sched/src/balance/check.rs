@@ -54,10 +54,7 @@ impl Sched<'_> {
                 let set = domain.group(g);
                 let walked = set.iter().map(|cpu| groups.counted(cpu)).sum();
                 let kept = groups.sums(shape, self.host.cpus());
-                hold!(
-                    kept == walked,
-                    "domain {number}, group {g}: {kept:?}, not {walked:?}"
-                );
+                hold!(kept == walked, "domain {number}, group {g}: {kept:?}, not {walked:?}");
             }
         }
         Ok(())

@@ -14,11 +14,7 @@ impl Sched<'_> {
     /// Returns whether the utilisation of `task`, within its clamps, fits `cpu` with a fifth of its
     /// capacity to spare.
     pub(crate) fn fits(&self, task: TaskId, cpu: usize) -> bool {
-        let util = self
-            .rq
-            .task_average(task)
-            .util
-            .max(self.rq.expected_util(task));
+        let util = self.rq.task_average(task).util.max(self.rq.expected_util(task));
         let (min, max) = self.rq.task(task).state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
         if self.balance.rules.clamps_util {

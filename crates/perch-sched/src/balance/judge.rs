@@ -140,15 +140,9 @@ mod tests {
     #[test]
     fn equal_groups_stay_as_they_are() {
         for tasks in 0..10 {
-            let terms = Terms {
-                mean: u64::from(tasks) * 256,
-                ..TERMS
-            };
+            let terms = Terms { mean: u64::from(tasks) * 256, ..TERMS };
             let moves = judge(loads(tasks), loads(tasks), &terms);
-            assert!(
-                moves.is_none_or(|(_, amount)| amount <= 0),
-                "{tasks}: {moves:?}"
-            );
+            assert!(moves.is_none_or(|(_, amount)| amount <= 0), "{tasks}: {moves:?}");
         }
     }
 
@@ -168,25 +162,15 @@ mod tests {
 
     #[test]
     fn busy_cpu_takes_nothing_from_groups_that_are_not_overloaded() {
-        let busy = Terms {
-            idle: Idle::Busy,
-            ..TERMS
-        };
+        let busy = Terms { idle: Idle::Busy, ..TERMS };
         assert_eq!(judge(loads(1), loads(4), &busy), None);
     }
 
     #[test]
     fn single_task_stays_unless_groups_prefer_to_spread() {
-        let one = Group {
-            weight: 1,
-            idle: 0,
-            ..loads(1)
-        };
+        let one = Group { weight: 1, idle: 0, ..loads(1) };
         assert_eq!(judge(loads(0), one, &TERMS), None);
-        let spread = Terms {
-            prefer_sibling: true,
-            ..TERMS
-        };
+        let spread = Terms { prefer_sibling: true, ..TERMS };
         assert_eq!(judge(loads(0), loads(2), &spread), Some((Migrate::Task, 1)));
     }
 
@@ -195,34 +179,22 @@ mod tests {
         let local = group(2, 2048);
         let moved = judge(local, loads(8), &TERMS);
         assert_eq!(moved, Some((Migrate::Util, 2048)));
-        let by_tasks = Terms {
-            by_tasks: true,
-            ..TERMS
-        };
+        let by_tasks = Terms { by_tasks: true, ..TERMS };
         let (what, _) = judge(local, loads(8), &by_tasks).expect("a move");
         assert_eq!(what, Migrate::Task);
     }
 
     #[test]
     fn idle_cpu_without_spare_capacity_takes_one_task() {
-        let full = Group {
-            util: 4096,
-            ..loads(3)
-        };
+        let full = Group { util: 4096, ..loads(3) };
         assert_eq!(judge(full, loads(8), &TERMS), Some((Migrate::Task, 1)));
-        let busy = Terms {
-            idle: Idle::Busy,
-            ..TERMS
-        };
+        let busy = Terms { idle: Idle::Busy, ..TERMS };
         assert_eq!(judge(full, loads(8), &busy), Some((Migrate::Util, 0)));
     }
 
     #[test]
     fn few_tasks_may_stay_on_a_node() {
-        let node = Terms {
-            numa: Some(2),
-            ..TERMS
-        };
+        let node = Terms { numa: Some(2), ..TERMS };
         assert_eq!(judge(loads(0), loads(2), &node), Some((Migrate::Task, 0)));
         assert_eq!(judge(loads(0), loads(4), &node), Some((Migrate::Task, 2)));
     }
@@ -230,24 +202,15 @@ mod tests {
     #[test]
     fn overloaded_groups_are_levelled_to_the_mean() {
         let (local, busiest) = (loads(5), loads(15));
-        let terms = Terms {
-            mean: 2560,
-            ..TERMS
-        };
+        let terms = Terms { mean: 2560, ..TERMS };
         // 1280 is a quarter of 5 loads, 3840 of 15, and 2560 lies between them.
-        assert_eq!(
-            judge(local, busiest, &terms),
-            Some((Migrate::Load, 5 * 1024))
-        );
+        assert_eq!(judge(local, busiest, &terms), Some((Migrate::Load, 5 * 1024)));
     }
 
     #[test]
     fn overloaded_group_within_the_tolerance_gives_nothing() {
         let (local, busiest) = (group(8, 10_000), group(8, 11_000));
-        let terms = Terms {
-            mean: 2563,
-            ..TERMS
-        };
+        let terms = Terms { mean: 2563, ..TERMS };
         assert_eq!(judge(local, busiest, &terms), None);
         let far = group(8, 13_000);
         assert!(judge(local, far, &terms).is_some());
@@ -255,45 +218,26 @@ mod tests {
 
     #[test]
     fn local_group_above_the_mean_takes_nothing() {
-        let terms = Terms {
-            mean: 1000,
-            ..TERMS
-        };
+        let terms = Terms { mean: 1000, ..TERMS };
         assert_eq!(judge(loads(8), loads(16), &terms), None);
     }
 
     #[test]
     fn fully_busy_group_stops_at_the_mean_where_the_era_says_so() {
         let (local, busiest) = (loads(4), loads(6));
-        let terms = Terms {
-            mean: 1000,
-            ..TERMS
-        };
+        let terms = Terms { mean: 1000, ..TERMS };
         assert_eq!(judge(local, busiest, &terms), None);
-        let older = Terms {
-            stops_at_mean: false,
-            ..terms
-        };
+        let older = Terms { stops_at_mean: false, ..terms };
         let (what, amount) = judge(local, busiest, &older).expect("a move");
         assert_eq!((what, amount > 0), (Migrate::Load, true));
     }
 
     #[test]
     fn misfits_and_wanted_tasks_move_one_by_one() {
-        let misfit = Group {
-            business: Business::Misfit,
-            misfit: 900,
-            ..loads(4)
-        };
+        let misfit = Group { business: Business::Misfit, misfit: 900, ..loads(4) };
         assert_eq!(judge(loads(4), misfit, &TERMS), Some((Migrate::Misfit, 1)));
-        let wanted = Group {
-            business: Business::Wanted,
-            ..loads(4)
-        };
-        let spread = Terms {
-            prefer_sibling: true,
-            ..TERMS
-        };
+        let wanted = Group { business: Business::Wanted, ..loads(4) };
+        let spread = Terms { prefer_sibling: true, ..TERMS };
         assert_eq!(judge(loads(2), wanted, &spread), Some((Migrate::Wanted, 1)));
     }
 
@@ -305,10 +249,7 @@ mod tests {
             let (what, amount) = by_load(&local, &busiest, mean);
             assert_eq!(what, Migrate::Load);
             let gap = i64::from(there - here) * 1024;
-            assert!(
-                amount >= 0 && 2 * amount <= gap,
-                "{here} and {there}: {amount}"
-            );
+            assert!(amount >= 0 && 2 * amount <= gap, "{here} and {there}: {amount}");
         }
     }
 }

@@ -20,8 +20,7 @@ impl Sched<'_> {
             let llc = self.caches.groups_of(number)[g];
             let shape = &self.balance.groups.of_domain(number)[g];
             let sums = self.balance.groups.sums(shape, self.host.cpus());
-            self.host
-                .note_llc(llc, sums.util as u32, sums.running as u32);
+            self.host.note_llc(llc, sums.util as u32, sums.running as u32);
             self.caches.note(llc, self.rq.now());
         }
     }

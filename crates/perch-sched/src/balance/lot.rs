@@ -21,12 +21,7 @@ pub(super) struct Lot {
 impl Lot {
     /// Returns the lot before any pass: half of them are tried.
     pub fn new() -> Lot {
-        Lot {
-            success: WHOLE / 4,
-            calls: WHOLE / 2,
-            share: WHOLE / 2,
-            shared_ns: 0,
-        }
+        Lot { success: WHOLE / 4, calls: WHOLE / 2, share: WHOLE / 2, shared_ns: 0 }
     }
 
     /// Draws whether a pass is tried; `draw` is a random number below 1024. Returns for how many
@@ -66,10 +61,7 @@ mod tests {
         for i in 0..passes {
             let drawn = lot.draw((i * 389) % 1024);
             tried += u64::from(drawn.is_some());
-            lot.note(
-                from_ns + i * gap_ns,
-                drawn.map_or(0, |n| n * u32::from(succeeds)),
-            );
+            lot.note(from_ns + i * gap_ns, drawn.map_or(0, |n| n * u32::from(succeeds)));
         }
         tried
     }
@@ -99,16 +91,10 @@ mod tests {
 
     #[test]
     fn a_success_counts_for_the_passes_left_out() {
-        let lot = Lot {
-            share: 127,
-            ..Lot::new()
-        };
+        let lot = Lot { share: 127, ..Lot::new() };
         assert_eq!(lot.draw(128), Some(8));
         assert_eq!(lot.draw(129), None);
-        let always = Lot {
-            share: 1024,
-            ..Lot::new()
-        };
+        let always = Lot { share: 1024, ..Lot::new() };
         assert_eq!(always.draw(1023), Some(1));
     }
 }

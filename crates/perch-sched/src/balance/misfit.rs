@@ -79,11 +79,7 @@ impl Sched<'_> {
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
         let rules = &self.balance.rules;
         let least = |g| self.capacity_of_group(number, g).least;
-        let here = if rules.larger_by_group {
-            least(local)
-        } else {
-            self.capacity_now(cpu)
-        };
+        let here = if rules.larger_by_group { least(local) } else { self.capacity_now(cpu) };
         rules.is_larger(least(group), here)
     }
 
@@ -111,23 +107,14 @@ impl Sched<'_> {
         let rules = &self.balance.rules;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
         self.rq.nr_runnable_fair(source) == 1
-            && if rules.larger_by_group {
-                here < there
-            } else {
-                !rules.is_larger(here, there)
-            }
+            && if rules.larger_by_group { here < there } else { !rules.is_larger(here, there) }
     }
 
     /// Returns whether any group of an asymmetric domain but the local one has a misfit.
     pub(super) fn any_misfit(&self, number: usize, local: usize) -> bool {
         let domain = self.host.topology().domain(number);
         let mut others = (0..domain.groups()).filter(|&g| g != local);
-        others.any(|g| {
-            domain
-                .group(g)
-                .iter()
-                .any(|c| self.balance.cpus[c].misfit > 0)
-        })
+        others.any(|g| domain.group(g).iter().any(|c| self.balance.cpus[c].misfit > 0))
     }
 
     /// Active balance for a misfit: moves the task that ran least recently, the running task last.

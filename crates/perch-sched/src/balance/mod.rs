@@ -69,11 +69,7 @@ fn least_interval_ns(rules: &BalanceRules, weight: u32, is_numa: bool) -> u64 {
 
 /// Returns the factor by which a busy CPU's intervals are longer.
 fn busy_factor(rules: &BalanceRules, is_numa: bool) -> u64 {
-    if rules.fixed_intervals && is_numa {
-        rules.busy_factor / 2
-    } else {
-        rules.busy_factor
-    }
+    if rules.fixed_intervals && is_numa { rules.busy_factor / 2 } else { rules.busy_factor }
 }
 
 impl Sched<'_> {
@@ -149,11 +145,7 @@ impl Sched<'_> {
         let state = &self.balance.cpus[cpu].domains[i];
         let span = self.host.topology().domain(state.domain).span();
         let idle = &self.host.idle_words()[span.first_word()..];
-        let busy = span
-            .words()
-            .iter()
-            .zip(idle)
-            .map(|(s, i)| (s & !i).count_ones());
+        let busy = span.words().iter().zip(idle).map(|(s, i)| (s & !i).count_ones());
         let busy = u64::from(busy.sum::<u32>());
         self.costs.balance_ns(state.weight) + state.lines_ns * busy / u64::from(state.weight)
     }

@@ -47,12 +47,7 @@ impl Sched<'_> {
     /// Tells the observers that a task was moved from one CPU's queue to another's.
     pub(crate) fn note_moved(&mut self, task: TaskId, from: usize, to: usize) {
         let distance = self.costs.distance(from, to);
-        self.happened(Observed::Balanced {
-            task,
-            from,
-            to,
-            distance,
-        });
+        self.happened(Observed::Balanced { task, from, to, distance });
     }
 
     /// Moves the running task of `source` to `cpu`, for active balance or exec. Returns whether it

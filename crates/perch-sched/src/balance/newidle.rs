@@ -68,12 +68,7 @@ impl Sched<'_> {
             }
             if let Some(weight) = self.newidle_by_chance(cpu, domain) {
                 let cost_ns = self.pass_ns(cpu, domain);
-                return Some(Search {
-                    domain,
-                    weight,
-                    cost_ns,
-                    spent_ns,
-                });
+                return Some(Search { domain, weight, cost_ns, spent_ns });
             }
         }
         None
@@ -87,12 +82,7 @@ impl Sched<'_> {
         cpu: usize,
         search: Search,
     ) -> Option<Search> {
-        let Search {
-            domain,
-            weight,
-            cost_ns,
-            ..
-        } = search;
+        let Search { domain, weight, cost_ns, .. } = search;
         let pulled = self.balance_domain(vacated, cpu, domain, Idle::Newly) > 0;
         if pulled {
             self.charge_move(cpu);

@@ -72,11 +72,8 @@ impl Sched<'_> {
         // A queue of one keeps its task, even while the task only waits for its idle CPU to wake
         // up.
         let spare = source != cpu && self.rq.nr(source) > 1;
-        let (moved, kept) = if spare {
-            self.pull(source, cpu, i, &mut found, hot_too, idle)
-        } else {
-            (0, false)
-        };
+        let (moved, kept) =
+            if spare { self.pull(source, cpu, i, &mut found, hot_too, idle) } else { (0, false) };
         if moved > 0 {
             return Pass::Moved(moved);
         }
@@ -109,9 +106,7 @@ impl Sched<'_> {
     }
 
     fn any_may_come(&self, source: usize, cpu: usize) -> bool {
-        !self
-            .rq
-            .each_waiting(source, &mut |task| !self.rq.may_run_on(task, cpu))
+        !self.rq.each_waiting(source, &mut |task| !self.rq.may_run_on(task, cpu))
     }
 
     /// Pulls waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
@@ -128,11 +123,7 @@ impl Sched<'_> {
     ) -> (u32, bool) {
         let DomainState { failed, domain, .. } = self.balance.cpus[cpu].domains[i];
         let unequal = self.host.topology().domain(domain).asymmetric();
-        let shift = if self.balance.rules.util_by_failures {
-            failed.min(20)
-        } else {
-            0
-        };
+        let shift = if self.balance.rules.util_by_failures { failed.min(20) } else { 0 };
         let moves_delayed = self.balance.rules.moves_delayed;
         let (mut moved, mut kept) = (0, false);
         let mut after = self.rq.first_turn();
@@ -162,11 +153,7 @@ impl Sched<'_> {
                 continue;
             }
             let load = i64::from(self.rq.task_load(task).max(1));
-            let util = i64::from(
-                self.rq
-                    .expected_util(task)
-                    .max(self.rq.task_average(task).util),
-            );
+            let util = i64::from(self.rq.expected_util(task).max(self.rq.task_average(task).util));
             let cost = match found.migrate {
                 Migrate::Task => 1,
                 Migrate::Util if util >> shift > found.amount => continue,

@@ -96,10 +96,7 @@ impl BalanceState {
             random,
             groups: Groups::new(topology, rules),
             scratch: Scratch {
-                pinned: Pinned {
-                    words: vec![0; cpus.div_ceil(64)],
-                    cpus: Vec::new(),
-                },
+                pinned: Pinned { words: vec![0; cpus.div_ceil(64)], cpus: Vec::new() },
                 ..Scratch::default()
             },
             crowded: vec![0; cpus.div_ceil(64)],

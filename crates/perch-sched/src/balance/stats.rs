@@ -48,10 +48,8 @@ impl Sched<'_> {
         }
         let wanted = self.wanted_group(cpu, i, number);
         let group = busiest.or(wanted)?;
-        let (shapes, yardstick) = (
-            self.balance.groups.of_domain(number),
-            self.balance.groups.yardstick(number),
-        );
+        let (shapes, yardstick) =
+            (self.balance.groups.of_domain(number), self.balance.groups.yardstick(number));
         let local = self.group(&shapes[local], yardstick);
         let mut busiest = if unequal {
             self.unequal_group(number, group)
@@ -88,11 +86,7 @@ impl Sched<'_> {
             stops_at_mean: rules.stops_at_mean,
         };
         let (migrate, amount) = judge(local, busiest, &terms)?;
-        (amount > 0).then_some(Imbalance {
-            group,
-            migrate,
-            amount,
-        })
+        (amount > 0).then_some(Imbalance { group, migrate, amount })
     }
 
     /// Writes the flag that some CPU is overloaded, after a pass over the topmost domain: some CPU has
@@ -127,8 +121,7 @@ impl Sched<'_> {
         let x = util / weight;
         let pct = u64::from(domain.imbalance_pct());
         let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
-        self.host
-            .set_nr_idle_scan(shared, ((1024 - used) * weight / 1024) as u32);
+        self.host.set_nr_idle_scan(shared, ((1024 - used) * weight / 1024) as u32);
     }
 
     /// Returns the queue of the busiest group from which to pull, leaving out those found to be
@@ -149,24 +142,14 @@ impl Sched<'_> {
             Migrate::Util => self.balance.rules.util_of_many,
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
-        let best = if crowded {
-            self.busiest_of(group, true, cpu, found, unequal)
-        } else {
-            None
-        };
+        let best = if crowded { self.busiest_of(group, true, cpu, found, unequal) } else { None };
         let best = match best {
             Some((_, tasks)) if found.migrate == Migrate::Task && tasks < 2 => None,
             best => best,
         };
         let all = !crowded || found.migrate == Migrate::Task;
-        best.or_else(|| {
-            if all {
-                self.busiest_of(group, false, cpu, found, unequal)
-            } else {
-                None
-            }
-        })
-        .map(|(source, _)| source)
+        best.or_else(|| if all { self.busiest_of(group, false, cpu, found, unequal) } else { None })
+            .map(|(source, _)| source)
     }
 
     /// Returns the busiest queue of a group, or of its crowded CPUs, and the measure of that.

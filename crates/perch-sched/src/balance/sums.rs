@@ -33,12 +33,7 @@ struct Figures {
 
 impl Figures {
     fn of(c: &CpuState) -> Figures {
-        Figures {
-            running: c.nr_running,
-            load: c.load,
-            runnable: c.runnable,
-            util: c.util,
-        }
+        Figures { running: c.nr_running, load: c.load, runnable: c.runnable, util: c.util }
     }
 
     /// Returns the change from `from` to `self`.
@@ -151,11 +146,7 @@ pub(crate) struct Capacity {
 
 impl Default for Capacity {
     fn default() -> Capacity {
-        Capacity {
-            sum: 0,
-            least: u32::MAX,
-            most: 0,
-        }
+        Capacity { sum: 0, least: u32::MAX, most: 0 }
     }
 }
 
@@ -163,11 +154,7 @@ impl Capacity {
     /// Returns the capacity of a group of one CPU.
     #[inline]
     pub fn of(capacity: u32) -> Capacity {
-        Capacity {
-            sum: capacity.into(),
-            least: capacity,
-            most: capacity,
-        }
+        Capacity { sum: capacity.into(), least: capacity, most: capacity }
     }
 }
 
@@ -243,10 +230,8 @@ impl Groups {
         let mut members = vec![Vec::new(); topology.nr_cpus()];
         let mut tallies = Vec::new();
         let mut shape = |set: SetView<'_>, yardstick: Yardstick| {
-            let mut shape = Shape {
-                index: set.iter().next().unwrap_or(0) as u32,
-                weight: set.weight(),
-            };
+            let mut shape =
+                Shape { index: set.iter().next().unwrap_or(0) as u32, weight: set.weight() };
             if shape.weight == 1 {
                 return shape;
             }
@@ -411,9 +396,7 @@ impl Groups {
     /// over 64 groups of which few have changed since the last search: comparing all their figures
     /// took a third of a run.
     pub fn busiest(&mut self, domain: usize, local: usize, cpus: &[CpuState]) -> Option<usize> {
-        let Ring {
-            shapes, yardstick, ..
-        } = &self.rings[domain];
+        let Ring { shapes, yardstick, .. } = &self.rings[domain];
         let known = |index: usize, orders: &mut [Order]| {
             if orders[index] == UNKNOWN {
                 let t = &self.tallies[index];
@@ -467,10 +450,7 @@ fn first_of_most(orders: &[Order], local: usize, fully_busy_first: bool) -> Opti
     // The first loop finds the highest order, and the second its place: both are plain loops,
     // whose branches can be predicted.
     let (before, after) = (&orders[..local], &orders[local + 1..]);
-    let most = before
-        .iter()
-        .chain(after)
-        .fold(EMPTY, |most, &order| most.max(order));
+    let most = before.iter().chain(after).fold(EMPTY, |most, &order| most.max(order));
     let is = |&order: &Order| order == most;
     let in_after = |at: usize| at + local + 1;
     match most {
@@ -530,13 +510,7 @@ mod tests {
         let topology = Topology::new(&machine);
         let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
         let mut groups = Groups::new(&topology, rules);
-        let mut cpus = vec![
-            CpuState {
-                capacity: 1024,
-                ..CpuState::default()
-            };
-            64
-        ];
+        let mut cpus = vec![CpuState { capacity: 1024, ..CpuState::default() }; 64];
         for step in 0..20_000 {
             let cpu = (rng.next_u64() % 64) as usize;
             let nr_running = (rng.next_u64() % 4) as u32;
@@ -545,9 +519,7 @@ mod tests {
             cpus[cpu].runnable = 640 * nr_running;
             cpus[cpu].util = 1024.min(520 * nr_running);
             groups.change(cpu);
-            let idle = (0..64)
-                .map(|c| u64::from(cpus[c].nr_running == 0) << c)
-                .sum();
+            let idle = (0..64).map(|c| u64::from(cpus[c].nr_running == 0) << c).sum();
             groups.catch_up(0..1, &[idle], &cpus);
             let number = (rng.next_u64() % topology.nr_domains() as u64) as usize;
             let local = (rng.next_u64() % groups.of_domain(number).len() as u64) as usize;
@@ -555,11 +527,7 @@ mod tests {
                 assert!(groups.idle(shape) <= shape.weight, "step {step}: {shape:?}");
             }
             let expected = walked(&groups, number, local, &cpus);
-            assert_eq!(
-                groups.busiest(number, local, &cpus),
-                expected,
-                "step {step}"
-            );
+            assert_eq!(groups.busiest(number, local, &cpus), expected, "step {step}");
         }
     }
 }

@@ -53,11 +53,7 @@ impl Sched<'_> {
     fn power(&self, cpu: usize) -> u64 {
         let topology = self.host.topology();
         let threads = u64::from(topology.core_span(cpu).weight());
-        let of_core = if threads > 1 {
-            SMT_GAIN / threads
-        } else {
-            SCALE
-        };
+        let of_core = if threads > 1 { SMT_GAIN / threads } else { SCALE };
         (of_core * u64::from(self.host.cpu(cpu).capacity) / SCALE).max(1)
     }
 
@@ -75,10 +71,7 @@ impl Sched<'_> {
     fn weigh(&mut self, number: usize, g: usize, local: bool, index: usize) -> Group {
         let topology = self.host.topology().clone();
         let set = topology.domain(number).group(g);
-        let mut group = Group {
-            cpus: set.weight(),
-            ..Group::default()
-        };
+        let mut group = Group { cpus: set.weight(), ..Group::default() };
         let (mut most, mut least, mut most_running) = (0, u64::MAX, 0);
         for cpu in set.iter() {
             let now = self.rq.queued_weight(cpu);
@@ -90,11 +83,7 @@ impl Sched<'_> {
                     weights.advance(tick, now);
                 }
                 let average = weights.averages[index - 1];
-                load = if local {
-                    now.max(average)
-                } else {
-                    now.min(average)
-                };
+                load = if local { now.max(average) } else { now.min(average) };
             }
             let running = u64::from(self.rq.nr(cpu));
             if load > most {
@@ -120,9 +109,7 @@ impl Sched<'_> {
         let state = &self.balance.cpus[cpu].domains[i];
         let (number, local) = (state.domain, state.local_group);
         let prefer = state.prefer_sibling;
-        let below = i
-            .checked_sub(1)
-            .map(|b| self.balance.cpus[cpu].domains[b].domain);
+        let below = i.checked_sub(1).map(|b| self.balance.cpus[cpu].domains[b].domain);
         let topology = self.host.topology().clone();
         let level = |number: usize| topology.domain(number).level();
         // 3.4 does not ask for tasks to be spread over cores (the level below is SMT), only over
@@ -159,11 +146,7 @@ impl Sched<'_> {
             }
         }
         let amount = calculate(&here, &there, mean);
-        (amount > 0).then_some(Imbalance {
-            group,
-            migrate: Migrate::Load,
-            amount: amount as i64,
-        })
+        (amount > 0).then_some(Imbalance { group, migrate: Migrate::Load, amount: amount as i64 })
     }
 }
 
@@ -184,26 +167,16 @@ fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
     let pull = (there.per_power - mean).min(beyond);
     // If the local group exceeds the mean, this wraps around in the kernel, and the other term
     // counts.
-    let room = mean
-        .checked_sub(here.per_power)
-        .map_or(u64::MAX, |r| r * here.power);
+    let room = mean.checked_sub(here.per_power).map_or(u64::MAX, |r| r * here.power);
     let amount = (pull * there.power).min(room) / SCALE;
-    if amount < each {
-        small(here, there, each, amount)
-    } else {
-        amount
-    }
+    if amount < each { small(here, there, each, amount) } else { amount }
 }
 
 /// Returns the amount to move, raised to a single task's weight if one task should move although
 /// less than that is out of balance (`fix_small_imbalance`).
 fn small(here: &Group, there: &Group, each: u64, amount: u64) -> u64 {
     let here_each = here.each();
-    let factor = if here.running > 0 && each > here_each {
-        1
-    } else {
-        2
-    };
+    let factor = if here.running > 0 && each > here_each { 1 } else { 2 };
     let scaled = each * SCALE / there.power;
     let gap = there.per_power as i64 - here.per_power as i64 + scaled as i64;
     if gap >= (scaled * factor) as i64 {
@@ -217,9 +190,5 @@ fn small(here: &Group, there: &Group, each: u64, amount: u64) -> u64 {
         each * SCALE / here.power
     };
     let then = there.power * each.min(left) + here.power * here_each.min(here.per_power + brought);
-    if then / SCALE > now / SCALE {
-        each
-    } else {
-        amount
-    }
+    if then / SCALE > now / SCALE { each } else { amount }
 }

@@ -43,13 +43,7 @@ impl CacheBooks {
             looked_at: (0..llcs).map(|l| topology.llc_span(l).weight()).sum(),
             accounting_ns: costs.instructions_ns(ACCOUNTING),
             groups_of: (0..topology.nr_domains())
-                .map(|number| {
-                    if notes {
-                        llcs_of(topology, number)
-                    } else {
-                        Vec::new()
-                    }
-                })
+                .map(|number| if notes { llcs_of(topology, number) } else { Vec::new() })
                 .collect(),
             noted_ns: vec![None; llcs],
             util: vec![0; only(mode == Mode::Perch, cpus)],

@@ -87,17 +87,10 @@ impl Sched<'_> {
         }
         for llc in 0..llcs {
             let kept = self.caches.away(llc);
-            hold!(
-                kept == away[llc],
-                "{kept} of {} tasks away from LLC {llc}",
-                away[llc]
-            );
+            hold!(kept == away[llc], "{kept} of {} tasks away from LLC {llc}", away[llc]);
             for cpu in 0..self.nr_cpus() {
                 let (kept, walked) = (self.caches.wanting(cpu, llc), walked[cpu * llcs + llc]);
-                hold!(
-                    kept == walked,
-                    "{kept} of {walked} tasks on cpu {cpu} prefer LLC {llc}"
-                );
+                hold!(kept == walked, "{kept} of {walked} tasks on cpu {cpu} prefer LLC {llc}");
             }
         }
         Ok(())

@@ -34,11 +34,7 @@ impl Sched<'_> {
             self.happened(Observed::ChangedLlc { task, cpu, bounces });
         }
         let trail = &mut self.rq.task_mut(task).cache.trail;
-        *trail = Trail {
-            now: here,
-            before: trail.now,
-            since_ns: now,
-        };
+        *trail = Trail { now: here, before: trail.now, since_ns: now };
     }
 
     /// Charges the task's process the time that the running task has run since the last charge: at

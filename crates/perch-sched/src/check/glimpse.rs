@@ -103,11 +103,7 @@ impl Glimpse {
                 ran_ns: sched.ran_ns(id),
                 load: average.load,
                 util: average.util,
-                lag_ns: if sched.rq.is_balanced(id) {
-                    sched.rq.lag_now(id)
-                } else {
-                    0
-                },
+                lag_ns: if sched.rq.is_balanced(id) { sched.rq.lag_now(id) } else { 0 },
                 priority,
                 first,
                 prefers: {

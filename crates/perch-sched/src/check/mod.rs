@@ -52,9 +52,7 @@ impl Auditor {
         let walk = || {
             sched.check_places(reasons)?;
             for (cpu, &coming) in self.coming.iter().enumerate() {
-                sched
-                    .check_cpu(cpu, coming)
-                    .map_err(|e| e.within(format_args!("cpu {cpu}")))?;
+                sched.check_cpu(cpu, coming).map_err(|e| e.within(format_args!("cpu {cpu}")))?;
             }
             let round = sched.rq.round_at();
             hold!(
@@ -69,15 +67,9 @@ impl Auditor {
             sched.check_caches()
         };
         let floors = sched.rq.floors();
-        let fell = self
-            .floors
-            .iter()
-            .zip(&floors)
-            .position(|(before, now)| now < before);
+        let fell = self.floors.iter().zip(&floors).position(|(before, now)| now < before);
         let result = walk().and_then(|()| match fell {
-            Some(queue) => Err(Violation::new(format!(
-                "queue {queue}: min_vruntime went back"
-            ))),
+            Some(queue) => Err(Violation::new(format!("queue {queue}: min_vruntime went back"))),
             None => Ok(()),
         });
         self.floors = floors;
@@ -121,22 +113,14 @@ impl Sched<'_> {
                 at[2]
             );
             let (reasons, wanted) = (reasons[id.index()], u32::from(t.life() == Life::Asleep));
-            hold!(
-                reasons == wanted,
-                "task {id} is {:?} with {reasons} reasons to wake",
-                t.life()
-            );
+            hold!(reasons == wanted, "task {id} is {:?} with {reasons} reasons to wake", t.life());
             let allowed = self.rq.allowed(id);
             hold!(
                 t.life() == Life::Unborn || allowed.contains(t.cpu()),
                 "task {id} on cpu {}",
                 t.cpu()
             );
-            hold!(
-                !delayed || t.life() == Life::Asleep,
-                "task {id} is delayed and {:?}",
-                t.life()
-            );
+            hold!(!delayed || t.life() == Life::Asleep, "task {id} is delayed and {:?}", t.life());
             hold!(
                 self.rq.has_ext()
                     || !self.rq.on_queue(id)
@@ -176,30 +160,15 @@ impl Sched<'_> {
             "{} interrupts on their way, not {sent}",
             coming.interrupts
         );
-        hold!(
-            inbox.is_told() || inbox.tasks().is_empty(),
-            "nobody tells of {:?}",
-            inbox.tasks()
-        );
+        hold!(inbox.is_told() || inbox.tasks().is_empty(), "nobody tells of {:?}", inbox.tasks());
         hold!(
             inbox.is_told() || nr == self.rq.nr_ext(cpu) || current.is_some(),
             "idles with {nr} queued"
         );
-        hold!(
-            current.is_none() || coming.ends == 1,
-            "{} ends of the running segment",
-            coming.ends
-        );
+        hold!(current.is_none() || coming.ends == 1, "{} ends of the running segment", coming.ends);
         let state = self.host.cpu(cpu);
-        hold!(
-            state.nr_running == nr,
-            "the policy sees {} of {nr} tasks",
-            state.nr_running
-        );
-        hold!(
-            state.nr_delayed == self.rq.nr_delayed(cpu),
-            "the policy sees other delayed tasks"
-        );
+        hold!(state.nr_running == nr, "the policy sees {} of {nr} tasks", state.nr_running);
+        hold!(state.nr_delayed == self.rq.nr_delayed(cpu), "the policy sees other delayed tasks");
         self.check_balance(cpu)
     }
 }

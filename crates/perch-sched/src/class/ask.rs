@@ -46,9 +46,7 @@ impl RunQueues {
     /// Returns the running task of `cpu` if the balancer may move it: a task of the fair class.
     #[inline]
     pub(crate) fn fair_current(&self, cpu: usize) -> Option<TaskId> {
-        self.cpus[cpu]
-            .current
-            .filter(|_| self.rank_running(cpu) == Rank::Fair)
+        self.cpus[cpu].current.filter(|_| self.rank_running(cpu) == Rank::Fair)
     }
 
     /// Returns the running task of `cpu` if it is of a class whose tasks the kernel moves while they

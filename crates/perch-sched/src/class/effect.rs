@@ -28,11 +28,7 @@ pub(crate) enum Effect {
     /// and so many nanoseconds later.
     Kicked(usize, u64),
     /// A waiting task of the extensible class has moved to another CPU's queue.
-    Fetched {
-        task: TaskId,
-        from: usize,
-        to: usize,
-    },
+    Fetched { task: TaskId, from: usize, to: usize },
     /// The operation took the CPU that executes it this many nanoseconds of kernel work.
     Took(u64),
     /// The CPU that executes the operation starts a timer of the outside scheduler's.

@@ -101,11 +101,7 @@ impl Idleness {
 
     /// Returns what [`Idleness::take_busy`] would, and takes nothing.
     pub fn busy_ns(&self, now_ns: u64, busy: bool) -> u64 {
-        let under_way = if busy {
-            now_ns - self.busy_since_ns.min(now_ns)
-        } else {
-            0
-        };
+        let under_way = if busy { now_ns - self.busy_since_ns.min(now_ns) } else { 0 };
         self.busy_ns + under_way
     }
 }

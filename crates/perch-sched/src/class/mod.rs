@@ -55,19 +55,10 @@ impl RunQueues {
         match self.rank(task) {
             Rank::Ext => {
                 self.leave_ext(cpu, task, life);
-                Departure {
-                    dequeued: true,
-                    pulls: false,
-                }
+                Departure { dequeued: true, pulls: false }
             }
-            Rank::Fair => Departure {
-                dequeued: self.leave_fair(cpu, task, life),
-                pulls: false,
-            },
-            Rank::Rt => Departure {
-                dequeued: true,
-                pulls: self.leave_rt(cpu, task, life),
-            },
+            Rank::Fair => Departure { dequeued: self.leave_fair(cpu, task, life), pulls: false },
+            Rank::Rt => Departure { dequeued: true, pulls: self.leave_rt(cpu, task, life) },
         }
     }
 
@@ -76,11 +67,7 @@ impl RunQueues {
     #[inline(always)]
     pub(crate) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
         self.pick_rt(cpu).or_else(|| {
-            if self.has_ext() {
-                self.pick_ext(cpu)
-            } else {
-                self.pick_skipping(cpu, false)
-            }
+            if self.has_ext() { self.pick_ext(cpu) } else { self.pick_skipping(cpu, false) }
         })
     }
 
@@ -149,10 +136,7 @@ impl RunQueues {
         }
         match rank {
             Rank::Ext => self.check_preempt_ext(cpu),
-            Rank::Fair => Arrival {
-                preempts: self.check_preempt_fair(cpu, wakee),
-                pushes: false,
-            },
+            Rank::Fair => Arrival { preempts: self.check_preempt_fair(cpu, wakee), pushes: false },
             Rank::Rt => self.check_preempt_rt(cpu, wakee),
         }
     }

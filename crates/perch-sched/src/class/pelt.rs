@@ -53,14 +53,10 @@ struct Fade {
 impl Fade {
     fn over(periods: u64) -> Fade {
         match periods {
-            0..=2016 => Fade {
-                halvings: (periods / 32) as u32,
-                rest: DECAY[periods as usize % 32],
-            },
-            _ => Fade {
-                halvings: 0,
-                rest: 0,
-            },
+            0..=2016 => {
+                Fade { halvings: (periods / 32) as u32, rest: DECAY[periods as usize % 32] }
+            }
+            _ => Fade { halvings: 0, rest: 0 },
         }
     }
 
@@ -102,11 +98,7 @@ pub struct Activity {
 
 impl Activity {
     /// The activity of an entity that is not runnable.
-    pub const NONE: Activity = Activity {
-        weight: 0,
-        runnable: 0,
-        running: false,
-    };
+    pub const NONE: Activity = Activity { weight: 0, runnable: 0, running: false };
 }
 
 /// The clock by which a CPU's averages are kept (`rq_clock_pelt`, since 5.1; read in 5.6, 6.1 and
@@ -132,13 +124,7 @@ pub struct Clock {
 impl Clock {
     /// Returns the clock of an idle CPU of the given capacity, at time 0.
     pub fn new(capacity: u32) -> Clock {
-        Clock {
-            capacity,
-            idle: true,
-            since_ns: 0,
-            then_ns: 0,
-            lost_ns: 0,
-        }
+        Clock { capacity, idle: true, since_ns: 0, then_ns: 0, lost_ns: 0 }
     }
 
     /// Returns the clock's reading at `now_ns`, in nanoseconds.
@@ -289,9 +275,7 @@ impl Average {
     pub fn remove(&mut self, [load, runnable, util]: [u32; 3]) {
         let divider = self.divider();
         self.load_sum = self.load_sum.saturating_sub(u64::from(load) * divider);
-        self.runnable_sum = self
-            .runnable_sum
-            .saturating_sub(u64::from(runnable) * divider);
+        self.runnable_sum = self.runnable_sum.saturating_sub(u64::from(runnable) * divider);
         self.util_sum = self.util_sum.saturating_sub(u64::from(util) * divider);
         self.load = self.load.saturating_sub(load);
         self.runnable = self.runnable.saturating_sub(runnable);
@@ -374,11 +358,7 @@ mod tests {
     #[test]
     fn decay_is_the_32nd_root_of_a_half() {
         for (n, &y) in DECAY.iter().enumerate() {
-            assert_eq!(
-                y,
-                (libm::exp2(-(n as f64) / 32.0) * 4_294_967_296.0) as u64,
-                "y^{n}"
-            );
+            assert_eq!(y, (libm::exp2(-(n as f64) / 32.0) * 4_294_967_296.0) as u64, "y^{n}");
         }
     }
 
@@ -389,21 +369,14 @@ mod tests {
             let divider = SUM_MAX - 1024 + rng.next_u64() % 1024;
             let sum = rng.next_u64() >> (rng.next_u64() % 40);
             let whole = sum - sum % divider;
-            for sums in [
-                [sum, whole, whole.saturating_sub(1)],
-                [whole, 0, divider - 1],
-            ] {
+            for sums in [[sum, whole, whole.saturating_sub(1)], [whole, 0, divider - 1]] {
                 let expected = sums.map(|sum| (sum / divider) as u32);
                 assert_eq!(quotients(sums, divider), expected, "{sums:?} / {divider}");
             }
         }
     }
 
-    const BUSY: Activity = Activity {
-        weight: 1024,
-        runnable: 1,
-        running: true,
-    };
+    const BUSY: Activity = Activity { weight: 1024, runnable: 1, running: true };
 
     #[test]
     fn always_running_reaches_1024_and_halves_in_32_periods() {
@@ -455,10 +428,7 @@ mod tests {
             let full = utilised(1024, work, 10 * MS, 3000 * MS);
             for capacity in [446, 512, 800] {
                 let slow = utilised(capacity, work, 10 * MS, 3000 * MS);
-                assert!(
-                    full.util.abs_diff(slow.util) <= 6,
-                    "{capacity}: {slow:?}, not {full:?}"
-                );
+                assert!(full.util.abs_diff(slow.util) <= 6, "{capacity}: {slow:?}, not {full:?}");
             }
         }
     }
@@ -469,10 +439,7 @@ mod tests {
         let slow = utilised(512, u64::MAX >> 20, 8 * MS, 64 * MS);
         let full = utilised(1024, u64::MAX >> 20, 8 * MS, 32 * MS);
         assert!(full.util.abs_diff(512) <= 12, "{full:?}");
-        assert!(
-            slow.util.abs_diff(full.util) <= 12,
-            "{slow:?}, not {full:?}"
-        );
+        assert!(slow.util.abs_diff(full.util) <= 12, "{slow:?}, not {full:?}");
         let long = utilised(446, u64::MAX >> 20, 8 * MS, 4000 * MS);
         assert!(long.util >= 1020 && long.load >= 1020, "{long:?}");
     }

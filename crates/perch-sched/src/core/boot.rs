@@ -22,13 +22,7 @@ impl<'a> Sched<'a> {
     /// Returns a scheduler on which nothing has run yet, and whose tasks are still to be forked.
     /// The first tick is pending.
     pub fn new(setup: &Setup<'_>) -> Sched<'a> {
-        let Setup {
-            machine,
-            topology,
-            policy,
-            tasks: specs,
-            ..
-        } = *setup;
+        let Setup { machine, topology, policy, tasks: specs, .. } = *setup;
         let n = machine.cpus.len();
         let rules = EraRules::new(policy.era(), n);
         let costs = Costs::new(machine);
@@ -52,27 +46,15 @@ impl<'a> Sched<'a> {
                 task
             })
             .collect();
-        let layouts = Layouts {
-            counters: policy.modes().overload_layout(),
-            rearranged: setup.rearranged,
-        };
+        let layouts =
+            Layouts { counters: policy.modes().overload_layout(), rearranged: setup.rearranged };
         let lines = Lines::new(machine, layouts);
         let rq = RunQueues::new(
-            &New {
-                setup,
-                rules,
-                groups: &groups,
-                has_lines: lines.is_some(),
-            },
+            &New { setup, rules, groups: &groups, has_lines: lines.is_some() },
             tasks,
         );
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
-        events.push(Event {
-            at_ns: rq.tick_ns(),
-            kind: kind::TICK,
-            key: 0,
-            tag: 0,
-        });
+        events.push(Event { at_ns: rq.tick_ns(), kind: kind::TICK, key: 0, tag: 0 });
         let balance = BalanceState::new(topology, &rules.balance, &costs, random);
         Sched {
             rq,
@@ -86,9 +68,7 @@ impl<'a> Sched<'a> {
             later: Later::default(),
             caches: cache::CacheBooks::new(&policy, topology, &costs),
             costs,
-            idle_tasks: (0..n)
-                .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
-                .collect(),
+            idle_tasks: (0..n).map(|cpu| TaskState::new(u32::MAX - cpu as u32)).collect(),
             handled: (0, 0),
             llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
             counts: Counts::new(),

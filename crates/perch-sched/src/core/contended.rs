@@ -15,10 +15,7 @@ pub(crate) struct Contended {
 
 impl Contended {
     pub fn new(lines: Option<Lines>) -> Contended {
-        Contended {
-            lines,
-            overload: false,
-        }
+        Contended { lines, overload: false }
     }
 
     /// Sets the counts back.

@@ -87,14 +87,9 @@ impl Sched<'_> {
         }
         let topology = self.host.topology().clone();
         let core = topology.core_span(cpu);
-        let busy = core
-            .iter()
-            .filter(|&c| self.rq.current(c).is_some())
-            .count() as u32;
+        let busy = core.iter().filter(|&c| self.rq.current(c).is_some()).count() as u32;
         for sibling in core.iter() {
-            let speed = self
-                .costs
-                .speed_1024(topology.capacity(sibling), busy.saturating_sub(1));
+            let speed = self.costs.speed_1024(topology.capacity(sibling), busy.saturating_sub(1));
             if self.cpus[sibling].speed_1024 == speed {
                 continue;
             }

@@ -61,14 +61,7 @@ mod tests {
     #[test]
     fn what_is_due_comes_in_the_order_of_time() {
         let mut later = Later::default();
-        for (at, cpu) in [
-            (700, 0),
-            (9000, 1),
-            (800, 2),
-            (700, 3),
-            (9000, 4),
-            (10_000, 5),
-        ] {
+        for (at, cpu) in [(700, 0), (9000, 1), (800, 2), (700, 3), (9000, 4), (10_000, 5)] {
             later.add(at, Due::Left(cpu));
         }
         let due: Vec<_> = std::iter::from_fn(|| later.take(9000)).collect();

@@ -151,12 +151,7 @@ impl Sched<'_> {
     /// Schedules an event of this kind, key and tag for `at_ns`, which must not lie in the past.
     #[inline]
     pub fn at(&mut self, at_ns: u64, kind: u8, key: u32, tag: u32) {
-        self.events.push(Event {
-            at_ns,
-            kind,
-            key,
-            tag,
-        });
+        self.events.push(Event { at_ns, kind, key, tag });
     }
 
     /// Adds a stretch of `ns` nanoseconds of the kernel's own work to what an idle CPU has to do.

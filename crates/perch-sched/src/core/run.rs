@@ -158,11 +158,7 @@ impl Sched<'_> {
         self.set_next(cpu, task);
         let woken_ns = std::mem::take(&mut self.rq.task_mut(task).woken_ns);
         let latency_ns = (woken_ns > 0).then(|| self.rq.now() - woken_ns);
-        self.happened(Observed::Switched {
-            task,
-            cpu,
-            latency_ns,
-        });
+        self.happened(Observed::Switched { task, cpu, latency_ns });
         let t = self.rq.task_mut(task);
         let warm = t.warm();
         let c = &mut self.cpus[cpu];

@@ -103,8 +103,7 @@ impl Sched<'_> {
             };
             let weight = u64::from(self.host.topology().llc_span(llc).weight());
             let limit = (weight * idle / cost).max(4);
-            self.host
-                .set_nr_idle_scan(llc, (limit - 2).min(weight) as u32);
+            self.host.set_nr_idle_scan(llc, (limit - 2).min(weight) as u32);
         }
     }
 
@@ -135,10 +134,7 @@ impl Sched<'_> {
     /// that (P12); and it is busy only where no idle CPU was at hand (P18).
     fn check_verdict(&self, verdict: &Verdict, task: TaskId) -> Result<(), Violation> {
         let (cpu, allowed) = (verdict.cpu, self.rq.allowed(task));
-        hold!(
-            allowed.contains(cpu),
-            "cpu {cpu} is not allowed: {verdict:?}"
-        );
+        hold!(allowed.contains(cpu), "cpu {cpu} is not allowed: {verdict:?}");
         let idle = self.host.is_idle(cpu);
         hold!(
             idle || verdict.reason.class() != ReasonClass::Idle,
@@ -163,13 +159,8 @@ impl Sched<'_> {
         }
         let cluster = topology.cluster_span(verdict.target);
         if let (Mode::Perch, Some(cluster)) = (modes.cluster, cluster) {
-            let over = cluster
-                .iter()
-                .find(|&c| self.host.is_idle(c) && allowed.contains(c));
-            hold!(
-                over.is_none(),
-                "idle cpu {over:?} of its cluster was passed over: {verdict:?}"
-            );
+            let over = cluster.iter().find(|&c| self.host.is_idle(c) && allowed.contains(c));
+            hold!(over.is_none(), "idle cpu {over:?} of its cluster was passed over: {verdict:?}");
         }
         Ok(())
     }

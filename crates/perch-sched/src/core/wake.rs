@@ -37,13 +37,7 @@ impl Sched<'_> {
             let early_ns = self.hurry_leaving(prev);
             spin_ns = if this_cpu == prev { 0 } else { early_ns };
         }
-        let wake = Wake {
-            now_ns: now,
-            this_cpu,
-            prev_cpu: prev,
-            sync,
-            ..Wake::default()
-        };
+        let wake = Wake { now_ns: now, this_cpu, prev_cpu: prev, sync, ..Wake::default() };
         let owed_ns = self.cpus[this_cpu].lines.ns;
         let (cpu, examined) = self.select(task, &wake, waker);
         // What an outside scheduler took is owed already.
@@ -95,13 +89,7 @@ impl Sched<'_> {
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
-        self.happened(Observed::Stayed {
-            task,
-            waker,
-            this_cpu,
-            cpu,
-            reason,
-        });
+        self.happened(Observed::Stayed { task, waker, this_cpu, cpu, reason });
         cpu
     }
 
@@ -191,13 +179,8 @@ impl Sched<'_> {
         // The kernel starts a child's recent_used_cpu with its parent's CPU: a server forked on
         // another node comes back to where its daemon ran, not next to its client.
         t.state.set_recent_cpu(Some(parent));
-        let wake = Wake {
-            now_ns: now,
-            this_cpu: parent,
-            prev_cpu: parent,
-            fork: true,
-            ..Wake::default()
-        };
+        let wake =
+            Wake { now_ns: now, this_cpu: parent, prev_cpu: parent, fork: true, ..Wake::default() };
         self.count_thread(task, 1);
         let (cpu, examined) = self.select(task, &wake, Waker::Idle);
         self.reserve(cpu, 1);

@@ -28,16 +28,8 @@ impl Sched<'_> {
             return;
         };
         let t = self.rq.task_mut(task);
-        let charge = llcs.touch(
-            &self.costs,
-            &Use {
-                task,
-                cpu,
-                footprint: t.footprint.lines,
-                warm,
-                others,
-            },
-        );
+        let charge =
+            llcs.touch(&self.costs, &Use { task, cpu, footprint: t.footprint.lines, warm, others });
         t.debt_ns += charge.ns;
         self.cpus[cpu].fill += charge.filled;
     }

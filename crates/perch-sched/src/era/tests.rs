@@ -13,11 +13,7 @@ use super::EraRules;
 fn rules_of_the_published_eras_stay() {
     let mut now = String::new();
     for (name, era) in ERAS {
-        now += &format!(
-            "era {name}\n{:#?}\n{:#?}\n",
-            era.rules(),
-            EraRules::new(era, 64)
-        );
+        now += &format!("era {name}\n{:#?}\n{:#?}\n", era.rules(), EraRules::new(era, 64));
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/era/rules.txt");
     if std::env::var_os("UPDATE").is_some() {

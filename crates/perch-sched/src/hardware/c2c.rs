@@ -97,36 +97,24 @@ impl C2c {
     ) -> C2c {
         let mut lines: Vec<Line> = Vec::new();
         for ((name, offset), symbol, row) in rows {
-            let user = User {
-                symbol,
-                offset,
-                row,
-            };
+            let user = User { symbol, offset, row };
             match lines.iter_mut().find(|line| line.name == name) {
                 Some(line) => match line.users.iter_mut().find(|u| u.is_as(&user)) {
                     Some(known) => known.row.add(&user.row),
                     None => line.users.push(user),
                 },
-                None => lines.push(Line {
-                    name,
-                    users: vec![user],
-                    total: Row::default(),
-                }),
+                None => lines.push(Line { name, users: vec![user], total: Row::default() }),
             }
         }
         for line in &mut lines {
             for user in &line.users {
                 line.total.add(&user.row);
             }
-            line.users
-                .sort_by_key(|u| (u.offset, Reverse(u.row.hitm()), u.symbol));
+            line.users.sort_by_key(|u| (u.offset, Reverse(u.row.hitm()), u.symbol));
         }
         // The sort is stable: lines of equal rank stay in the order of their addresses.
         lines.sort_by_key(|line| Reverse(line.total.hitm()));
-        C2c {
-            frequency_mhz,
-            lines,
-        }
+        C2c { frequency_mhz, lines }
     }
 
     /// Adds the counts of another run of the same kernel and machine.

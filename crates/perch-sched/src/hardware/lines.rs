@@ -75,9 +75,7 @@ impl Line {
     /// Notes that the line is on its way or held from `from_ns` to `to_ns`.
     fn occupy(&mut self, now_ns: u64, from_ns: u64, to_ns: u64) {
         self.busy.retain(|&(_, end_ns)| end_ns > now_ns);
-        let at = self
-            .busy
-            .partition_point(|&(begin_ns, _)| begin_ns < from_ns);
+        let at = self.busy.partition_point(|&(begin_ns, _)| begin_ns < from_ns);
         self.busy.insert(at, (from_ns, to_ns));
     }
 
@@ -320,19 +318,13 @@ impl Lines {
         atomic: bool,
     ) -> u64 {
         let line = &self.lines[number];
-        let own_ns = if atomic {
-            u64::from(self.figures.atomic_ns)
-        } else {
-            u64::from(self.figures.hit_ns)
-        };
+        let own_ns =
+            if atomic { u64::from(self.figures.atomic_ns) } else { u64::from(self.figures.hit_ns) };
         let source = self.source(line, cpu);
         let mut took_ns = own_ns;
         if source != Source::Own {
-            let fetch_ns = if has(&line.sharers, cpu) {
-                0
-            } else {
-                self.fetch_ns(costs, line, cpu)
-            };
+            let fetch_ns =
+                if has(&line.sharers, cpu) { 0 } else { self.fetch_ns(costs, line, cpu) };
             let way_ns = fetch_ns.max(self.throw_away_ns(costs, line, cpu));
             let hold_ns = u64::from(self.figures.hold_ns);
             let begin_ns = line.gap(at_ns, way_ns + hold_ns);
@@ -378,9 +370,7 @@ impl Lines {
         match line.owner {
             NONE => Source::Clean,
             owner if owner as usize == cpu && line.nr_sharers == 1 => Source::Own,
-            owner => Source::Modified {
-                remote: self.of[owner as usize].0 != self.of[cpu].0,
-            },
+            owner => Source::Modified { remote: self.of[owner as usize].0 != self.of[cpu].0 },
         }
     }
 

@@ -181,10 +181,7 @@ impl Llcs {
     pub fn touch(&mut self, costs: &Costs, by: &Use) -> Charge {
         let shared = self.touch_shared(costs, by);
         let own = self.touch_own(costs, by);
-        Charge {
-            ns: (shared.ns + own) / costs.refills_at_once(),
-            filled: shared.filled,
-        }
+        Charge { ns: (shared.ns + own) / costs.refills_at_once(), filled: shared.filled }
     }
 
     fn touch_shared(&mut self, costs: &Costs, by: &Use) -> Charge {
@@ -232,10 +229,7 @@ impl Llcs {
             .filter(|&llc| llc != self.of[cpu] as usize && self.holds(llc, slot) > 0)
             .min_by_key(|&llc| costs.line_ns(self.llcs[llc].cpu, cpu));
         let (there, line_ns) = nearest.map_or((0, 0), |llc| {
-            (
-                self.holds(llc, slot).min(lines),
-                costs.line_ns(self.llcs[llc].cpu, cpu),
-            )
+            (self.holds(llc, slot).min(lines), costs.line_ns(self.llcs[llc].cpu, cpu))
         });
         there * line_ns.min(memory_ns) + (lines - there) * memory_ns
     }
@@ -287,10 +281,7 @@ impl Llcs {
         // others.
         let held = held + free;
         let others = survivors(llc.capacity - held, missing - free, llc.capacity);
-        Held {
-            lines: (llc.capacity - others).min(all),
-            evictions: llc.evictions,
-        }
+        Held { lines: (llc.capacity - others).min(all), evictions: llc.evictions }
     }
 }
 

@@ -37,11 +37,7 @@ impl Costs {
 
     /// Returns the distance between two CPUs.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
-        if a == b {
-            Distance::Cpu
-        } else {
-            self.cpus[a].distance(&self.cpus[b])
-        }
+        if a == b { Distance::Cpu } else { self.cpus[a].distance(&self.cpus[b]) }
     }
 
     /// Returns the time in which `to` fetches `lines` lines that `from` modified last, in
@@ -109,9 +105,7 @@ impl Costs {
     pub fn balance_lines_ns(&self, cpu: usize, span: SetView<'_>) -> u64 {
         let lines = self.hardware.balance_lines;
         let others = span.iter().filter(|&other| other != cpu);
-        others
-            .map(|other| self.transfer_ns(lines, other, cpu))
-            .sum()
+        others.map(|other| self.transfer_ns(lines, other, cpu)).sum()
     }
 
     /// Returns the time that a tick takes from the CPU that it interrupts, in nanoseconds; 0 if the
@@ -124,10 +118,7 @@ impl Costs {
     /// period of `expected_ns`: the state that a governor that predicts well would choose.
     pub fn idle_exit_ns(&self, expected_ns: u64) -> u32 {
         let states = &self.hardware.idle_states;
-        let worth = states
-            .iter()
-            .rev()
-            .find(|s| u64::from(s.residency_ns) <= expected_ns);
+        let worth = states.iter().rev().find(|s| u64::from(s.residency_ns) <= expected_ns);
         worth.or(states.first()).map_or(0, |s| s.exit_ns)
     }
 
@@ -251,20 +242,14 @@ mod tests {
         let machine = perch_machine::library::load("kunpeng920").expect("a machine of the library");
         let costs = Costs::new(&machine);
         let refill = |footprint, warm, others| costs.refill_ns(footprint, warm, 0, others);
-        let netperf = Footprint {
-            lines: 770,
-            common: 624,
-        };
+        let netperf = Footprint { lines: 770, common: 624 };
         // From another CPU, near or far, come only its own.
         for from in [1, 5, 40, 100].map(Some) {
             assert_eq!(refill(netperf, from, 0), refill(146.into(), from, 0));
         }
         // Where other tasks have run since, all have to come back, and so they do at the first run.
         for (warm, others) in [(Some(0), 0), (Some(0), 5000), (Some(0), 1 << 40), (None, 0)] {
-            assert_eq!(
-                refill(netperf, warm, others),
-                refill(770.into(), warm, others)
-            );
+            assert_eq!(refill(netperf, warm, others), refill(770.into(), warm, others));
         }
     }
 }

@@ -84,10 +84,7 @@ pub struct RtMetrics {
 impl Counts {
     /// Returns counts of 0.
     pub fn new() -> Counts {
-        Counts {
-            by_reason: vec![0; Reason::ALL.len()],
-            ..Counts::default()
-        }
+        Counts { by_reason: vec![0; Reason::ALL.len()], ..Counts::default() }
     }
 
     /// Counts an event.
@@ -147,12 +144,7 @@ impl Counts {
         self.by_reason[verdict.reason as usize] += 1;
         self.by_cache_step[verdict.cache as usize] += 1;
         self.examined += u64::from(verdict.examined);
-        self.see_choice(
-            verdict.cpu,
-            decided.from_waker,
-            decided.from_prev,
-            decided.busy,
-        );
+        self.see_choice(verdict.cpu, decided.from_waker, decided.from_prev, decided.busy);
     }
 
     #[inline(always)]

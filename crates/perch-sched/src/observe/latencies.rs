@@ -26,9 +26,7 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Latencies {
-        Latencies {
-            counts: [0; BUCKETS],
-        }
+        Latencies { counts: [0; BUCKETS] }
     }
 }
 
@@ -116,16 +114,10 @@ mod tests {
             let [(longest, 1)] = found[..] else {
                 panic!("{ns}: {found:?}");
             };
-            assert!(
-                longest >= ns && (longest - ns) * 32 <= ns.max(32),
-                "{ns} in {longest}"
-            );
+            assert!(longest >= ns && (longest - ns) * 32 <= ns.max(32), "{ns} in {longest}");
             // The next longer one is in another bucket.
             one.record(longest + 1);
-            assert!(
-                one.buckets().count() == 2 || longest == 1 && ns == 0,
-                "{longest}"
-            );
+            assert!(one.buckets().count() == 2 || longest == 1 && ns == 0, "{longest}");
             assert!(ns >= 64 || longest == ns.max(1), "{ns} in {longest}");
         }
     }
@@ -153,10 +145,7 @@ mod tests {
         for share in [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
             let rank = ((share * 10_001.0_f64).ceil() as usize).max(1);
             let (found, sorted) = (a.quantile_ns(share), all[rank - 1]);
-            assert!(
-                found >= sorted && found <= sorted + sorted / 32,
-                "{share}: {found} {sorted}"
-            );
+            assert!(found >= sorted && found <= sorted + sorted / 32, "{share}: {found} {sorted}");
         }
         assert_eq!(Latencies::default().quantile_ns(0.5), 0);
     }

@@ -29,10 +29,7 @@ impl Probe {
             self::program(&object, names[0])?.attach()?,
             self::program(&object, names[1])?.attach()?,
         ];
-        Ok(Probe {
-            object,
-            _links: links,
-        })
+        Ok(Probe { object, _links: links })
     }
 
     /// Begins anew.

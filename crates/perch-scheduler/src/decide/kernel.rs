@@ -60,18 +60,14 @@ impl InKernel {
     fn ask(&mut self, questions_at: u64, first: u32, count: u32) -> Result<u32, RefusedError> {
         const NAME: &str = "perch_decide";
         let mut programs = self.object.progs_mut();
-        let program = programs
-            .find(|program| program.name() == NAME)
-            .ok_or(RefusedError::NoProgram(NAME))?;
+        let program =
+            programs.find(|program| program.name() == NAME).ok_or(RefusedError::NoProgram(NAME))?;
         // struct perch_batch
         let mut batch = [0; 16];
         batch[..8].copy_from_slice(&questions_at.to_ne_bytes());
         batch[8..12].copy_from_slice(&first.to_ne_bytes());
         batch[12..].copy_from_slice(&count.to_ne_bytes());
-        let input = ProgramInput {
-            context_in: Some(&mut batch),
-            ..ProgramInput::default()
-        };
+        let input = ProgramInput { context_in: Some(&mut batch), ..ProgramInput::default() };
         let output = program.test_run(input).map_err(RefusedError::Run)?;
         Ok(output.return_value)
     }
@@ -91,8 +87,7 @@ impl Answerer for InKernel {
         // SAFETY: the arena is mapped as long as the object lives and is that long; only a run of
         // the program, for which this function waits, touches it.
         unsafe {
-            self.arena
-                .copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
+            self.arena.copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
         }
         let count = batch.len() as u32;
         let mut first = 0;

@@ -22,11 +22,7 @@ fn native(plan: Plan) -> Comparison {
     compare(&plan, &mut Native(Here::new(kernel::ARENA_BYTES))).unwrap()
 }
 
-const PLAN: Plan = Plan {
-    seed: 1,
-    count: 70 * PER_MACHINE,
-    falsify: false,
-};
+const PLAN: Plan = Plan { seed: 1, count: 70 * PER_MACHINE, falsify: false };
 
 #[test]
 fn the_native_policy_agrees_with_itself() {
@@ -49,11 +45,7 @@ fn the_native_policy_agrees_with_itself() {
 
 #[test]
 fn one_bit_that_differs_is_found() {
-    let plan = Plan {
-        falsify: true,
-        count: 1,
-        ..PLAN
-    };
+    let plan = Plan { falsify: true, count: 1, ..PLAN };
     let comparison = native(plan);
     assert_eq!(comparison.mismatches, 1);
     let told = &comparison.told[0];

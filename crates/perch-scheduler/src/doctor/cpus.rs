@@ -30,10 +30,5 @@ pub(super) fn look(tree: &Tree) -> Result<Cpus, UnseenError> {
     let mut slow = tree.cpus("sys/devices/cpu_atom/cpus")?;
     slow.extend(tree.cpus("sys/devices/cpu_lowpower/cpus")?);
     slow.sort_unstable();
-    Ok(Cpus {
-        offline,
-        isolated: list("isolated")?,
-        tickless: list("nohz_full")?,
-        slow,
-    })
+    Ok(Cpus { offline, isolated: list("isolated")?, tickless: list("nohz_full")?, slow })
 }

@@ -22,10 +22,7 @@ use crate::tree::{Tree, UnseenError};
 const EITHER: [[&str; 2]; 3] = [
     ["scx_bpf_dsq_insert___v2", "scx_bpf_dsq_insert"],
     ["__scx_bpf_dsq_insert_vtime", "scx_bpf_dsq_insert_vtime"],
-    [
-        "scx_bpf_dsq_move_to_local___v2",
-        "scx_bpf_dsq_move_to_local",
-    ],
+    ["scx_bpf_dsq_move_to_local___v2", "scx_bpf_dsq_move_to_local"],
 ];
 
 /// Functions that perch calls without asking, though libbpf's headers declare them as ones that may be
@@ -108,9 +105,7 @@ fn shape(btf: &Btf<'_>, id: TypeId, depth: usize) -> Option<Shape> {
         }
         BtfKind::FuncProto => {
             let function = FuncProto::try_from(of).ok()?;
-            let arguments = function
-                .iter()
-                .map(|argument| shape(btf, argument.ty, depth));
+            let arguments = function.iter().map(|argument| shape(btf, argument.ty, depth));
             let arguments = arguments.collect::<Option<Vec<_>>>()?;
             Shape::Function(arguments, next(function.referenced_type_id())?)
         }
@@ -140,10 +135,7 @@ impl Known {
         }
         let variables = btf.type_by_kind::<Var<'_>>();
         let variables = variables.filter_map(|variable| named(variable.name()));
-        Known {
-            functions,
-            variables: variables.collect(),
-        }
+        Known { functions, variables: variables.collect() }
     }
 }
 
@@ -168,10 +160,7 @@ fn externs() -> Result<Vec<Extern>, String> {
     let symbols = file.symbols().filter(|symbol| symbol.is_undefined());
     let externs = symbols.filter_map(|symbol| {
         let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-        Some(Extern {
-            name: name.to_string(),
-            weak: symbol.is_weak(),
-        })
+        Some(Extern { name: name.to_string(), weak: symbol.is_weak() })
     });
     Ok(externs.collect())
 }
@@ -192,10 +181,7 @@ fn members(btf: &Btf<'_>, name: &str) -> BTreeSet<String> {
 /// When the types cannot be read.
 pub(super) fn look(tree: &Tree) -> Result<Option<Functions>, UnseenError> {
     let path = tree.path(TYPES);
-    let wrong = |why: String| UnseenError::Types {
-        path: path.clone(),
-        why,
-    };
+    let wrong = |why: String| UnseenError::Types { path: path.clone(), why };
     if !path.exists() {
         return Ok(None);
     }
@@ -206,11 +192,7 @@ pub(super) fn look(tree: &Tree) -> Result<Option<Functions>, UnseenError> {
         return Err(wrong("it is not BTF".to_string()));
     }
     if length > MOST_BYTES {
-        let why = format!(
-            "it has {} MiB; expected at most {}",
-            length >> 20,
-            MOST_BYTES >> 20
-        );
+        let why = format!("it has {} MiB; expected at most {}", length >> 20, MOST_BYTES >> 20);
         return Err(wrong(why));
     }
     // libbpf would write its complaints to stderr.
@@ -236,10 +218,7 @@ fn compare(kernel: &Btf<'_>) -> Result<Functions, String> {
     let names: BTreeSet<&str> = names.iter().map(|name| essential(name)).collect();
     let has = Known::of(kernel, &names);
 
-    let mut found = Functions {
-        abilities: abilities_of(kernel),
-        ..Functions::default()
-    };
+    let mut found = Functions { abilities: abilities_of(kernel), ..Functions::default() };
     let fits = |one: &Extern| {
         let name = essential(&one.name);
         match passed.functions.get(&one.name) {
@@ -253,9 +232,9 @@ fn compare(kernel: &Btf<'_>) -> Result<Functions, String> {
         let is_there = match (pair, one.weak) {
             // Both forms of a function would say the same: the newer speaks for them.
             (Some([newer, _]), _) if name != *newer => continue,
-            (Some(pair), _) => externs
-                .iter()
-                .any(|other| pair.contains(&essential(&other.name)) && fits(other)),
+            (Some(pair), _) => {
+                externs.iter().any(|other| pair.contains(&essential(&other.name)) && fits(other))
+            }
             (None, true) if !UNASKED.contains(&name) => continue,
             (None, _) => fits(one),
         };
@@ -269,11 +248,9 @@ fn compare(kernel: &Btf<'_>) -> Result<Functions, String> {
         };
         let (takes, passed) = (has.functions.get(name), passed.functions.get(&one.name));
         match (count(takes), count(passed)) {
-            (Some(takes), Some(passed)) => found.unlike.push(Unlike {
-                name: name.to_string(),
-                takes,
-                passed,
-            }),
+            (Some(takes), Some(passed)) => {
+                found.unlike.push(Unlike { name: name.to_string(), takes, passed })
+            }
             _ => found.missing.push(name.to_string()),
         }
     }
@@ -302,13 +279,7 @@ mod tests {
             .iter()
             .filter(|one| one.weak)
             .map(|one| essential(&one.name))
-            .filter(|name| {
-                !EITHER
-                    .iter()
-                    .flatten()
-                    .chain(&UNASKED)
-                    .any(|other| other == name)
-            })
+            .filter(|name| !EITHER.iter().flatten().chain(&UNASKED).any(|other| other == name))
             .collect();
         alone.sort_unstable();
         assert_eq!(
@@ -322,23 +293,13 @@ mod tests {
                 "scx_bpf_task_set_slice"
             ]
         );
-        assert!(
-            externs
-                .iter()
-                .any(|one| one.name == "runqueues" && !one.weak)
-        );
+        assert!(externs.iter().any(|one| one.name == "runqueues" && !one.weak));
     }
 
     #[test]
     fn names_end_where_libbpf_ends_them() {
-        assert_eq!(
-            essential("scx_bpf_dsq_insert___v2___new"),
-            "scx_bpf_dsq_insert___v2"
-        );
+        assert_eq!(essential("scx_bpf_dsq_insert___v2___new"), "scx_bpf_dsq_insert___v2");
         assert_eq!(essential("scx_bpf_now"), "scx_bpf_now");
-        assert_eq!(
-            essential("__scx_bpf_dsq_insert_vtime"),
-            "__scx_bpf_dsq_insert_vtime"
-        );
+        assert_eq!(essential("__scx_bpf_dsq_insert_vtime"), "__scx_bpf_dsq_insert_vtime");
     }
 }

@@ -100,10 +100,7 @@ impl Groups {
     fn look_at(&mut self, tree: &Tree, folder: &str, names: &[String]) -> bool {
         let mut all = true;
         let mut read = |file: &str| {
-            if names
-                .binary_search_by(|name| name.as_str().cmp(file))
-                .is_err()
-            {
+            if names.binary_search_by(|name| name.as_str().cmp(file)).is_err() {
                 return None;
             }
             let text = tree.text(&format!("{folder}/{file}"));
@@ -114,9 +111,9 @@ impl Groups {
         let quota = read("cpu.cfs_quota_us");
         let period = quota.as_ref().and_then(|_| read("cpu.cfs_period_us"));
         let limit = match (max, quota, period) {
-            (Some(max), ..) => max
-                .split_once(' ')
-                .and_then(|(quota, period)| percent(quota, period)),
+            (Some(max), ..) => {
+                max.split_once(' ').and_then(|(quota, period)| percent(quota, period))
+            }
             (None, Some(quota), Some(period)) => percent(&quota, &period),
             _ => None,
         };

@@ -62,9 +62,7 @@ pub(super) fn look(
     let split = site.split_llcs(settings.split_llc());
     let intent = Intent::new(kernel, &site, settings);
     let choices = settings.choices(&intent.topology).collect();
-    let plan = split
-        .map_err(SettingsError::Split)
-        .and_then(|()| intent.plan(&Tree::new(root)));
+    let plan = split.map_err(SettingsError::Split).and_then(|()| intent.plan(&Tree::new(root)));
     let left_out = plan.as_ref().map(|plan| plan.left_out(abilities));
     let Intent { modes, notes, .. } = intent;
     Ok(Load {

@@ -101,9 +101,7 @@ impl Diagnosis {
             return Vec::new();
         };
         let unknown = functions.callbacks.iter().map(String::as_str);
-        unknown
-            .filter(|name| !load.left_out.contains(name))
-            .collect()
+        unknown.filter(|name| !load.left_out.contains(name)).collect()
     }
 
     /// True if perch would enforce `cpu.max`: the kernel tells of it, and perch follows groups.
@@ -132,11 +130,7 @@ fn rights(kernel: &Kernel, tree: &Tree) -> Rights {
     if kernel.check_rights(Purpose::Scheduling).is_ok() {
         return Rights::Enough;
     }
-    let status = tree
-        .text("proc/self/status")
-        .ok()
-        .flatten()
-        .unwrap_or_default();
+    let status = tree.text("proc/self/status").ok().flatten().unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     // Real, effective, saved and of files.
     match line.and_then(|ids| ids.split_whitespace().nth(1)) {
@@ -147,9 +141,7 @@ fn rights(kernel: &Kernel, tree: &Tree) -> Rights {
 
 fn available(tree: &Tree) -> Option<u64> {
     let text = tree.text("proc/meminfo").ok().flatten()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
 }

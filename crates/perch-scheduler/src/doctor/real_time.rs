@@ -45,11 +45,8 @@ pub(super) fn look(tree: &Tree) -> Result<RealTime, UnseenError> {
         hidden: !matches!(tree.text("proc/1/stat"), Ok(Some(_))),
         ..RealTime::default()
     };
-    let mut processes: Vec<u32> = tree
-        .names("proc")?
-        .iter()
-        .filter_map(|name| name.parse().ok())
-        .collect();
+    let mut processes: Vec<u32> =
+        tree.names("proc")?.iter().filter_map(|name| name.parse().ok()).collect();
     processes.sort_unstable();
     for process in processes {
         let folder = format!("proc/{process}");

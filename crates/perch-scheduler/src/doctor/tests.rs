@@ -32,14 +32,8 @@ fn look(root: &tempfile::TempDir) -> Diagnosis {
 /// A machine of two CPUs, and a kernel that may load.
 const MACHINE: &[(&str, &str)] = &[
     ("proc/sys/kernel/osrelease", "7.2.12\n"),
-    (
-        "proc/self/status",
-        "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n",
-    ),
-    (
-        "proc/meminfo",
-        "MemTotal: 2000 kB\nMemAvailable:  1000 kB\n",
-    ),
+    ("proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n"),
+    ("proc/meminfo", "MemTotal: 2000 kB\nMemAvailable:  1000 kB\n"),
     ("sys/kernel/sched_ext/state", "disabled\n"),
     ("sys/devices/system/cpu/online", "0-1\n"),
     ("sys/devices/system/cpu/possible", "0-3\n"),
@@ -53,21 +47,14 @@ const MACHINE: &[(&str, &str)] = &[
 /// some names changed.
 fn types(changes: &[(&str, &str)]) -> Vec<u8> {
     let file = object::File::parse(OBJECT).unwrap();
-    let mut types = file
-        .section_by_name(".BTF")
-        .unwrap()
-        .data()
-        .unwrap()
-        .to_vec();
+    let mut types = file.section_by_name(".BTF").unwrap().data().unwrap().to_vec();
     // At once, so that names may change places.
     let places: Vec<_> = changes
         .iter()
         .map(|(from, to)| {
             assert_eq!(from.len(), to.len());
             let name = format!("\0{from}\0");
-            let at = types
-                .windows(name.len())
-                .position(|some| some == name.as_bytes());
+            let at = types.windows(name.len()).position(|some| some == name.as_bytes());
             (at.unwrap_or_else(|| panic!("no {from}")) + 1, to)
         })
         .collect();
@@ -125,15 +112,8 @@ fn functions_with_other_arguments_are_told_from_missing_ones() {
         ("scx_bpf_kick_cpu", "scx_bpf_task_cpu"),
         ("scx_bpf_task_cpu", "scx_bpf_kick_cpu"),
     ]);
-    let unlike = |name: &str, takes, passed| Unlike {
-        name: name.to_string(),
-        takes,
-        passed,
-    };
-    let expected = [
-        unlike("scx_bpf_kick_cpu", 1, 2),
-        unlike("scx_bpf_task_cpu", 2, 1),
-    ];
+    let unlike = |name: &str, takes, passed| Unlike { name: name.to_string(), takes, passed };
+    let expected = [unlike("scx_bpf_kick_cpu", 1, 2), unlike("scx_bpf_task_cpu", 2, 1)];
     assert_eq!(found.unlike, expected);
     assert!(found.missing.is_empty(), "{found:?}");
 }
@@ -154,23 +134,11 @@ fn types_of_arguments_are_compared() {
 #[test]
 fn a_kernel_without_groups_knows_none_of_their_callbacks() {
     let root = tree(MACHINE);
-    let lacks = [
-        ("cgroup_init", "cgroup_inix"),
-        ("SCX_ENQ_IMMED", "SCX_ENQ_IMMEX"),
-    ];
+    let lacks = [("cgroup_init", "cgroup_inix"), ("SCX_ENQ_IMMED", "SCX_ENQ_IMMEX")];
     put(root.path(), "sys/kernel/btf/vmlinux", &types(&lacks));
     let found = look(&root);
     assert_eq!(found.unknown_callbacks(), ["cgroup_init"]);
-    assert!(
-        !found
-            .functions
-            .as_ref()
-            .unwrap()
-            .as_ref()
-            .unwrap()
-            .abilities
-            .takes_back
-    );
+    assert!(!found.functions.as_ref().unwrap().as_ref().unwrap().abilities.takes_back);
     let without = Settings::from_toml("groups = 0", "x").unwrap();
     let found = diagnose(root.path(), &without);
     assert!(found.unknown_callbacks().is_empty());
@@ -197,10 +165,8 @@ fn types_that_are_none_are_refused_in_words() {
         put(root.path(), "sys/kernel/btf/vmlinux", &types);
         let _ = look(&root).functions;
     }
-    let file = fs::File::options()
-        .write(true)
-        .open(root.path().join("sys/kernel/btf/vmlinux"))
-        .unwrap();
+    let file =
+        fs::File::options().write(true).open(root.path().join("sys/kernel/btf/vmlinux")).unwrap();
     file.set_len(1 << 40).unwrap();
     let why = look(&root).functions.unwrap_err().to_string();
     assert!(why.contains("expected at most 256"), "{why}");
@@ -209,18 +175,9 @@ fn types_that_are_none_are_refused_in_words() {
 #[test]
 fn rights_are_a_user_s_a_container_s_or_enough() {
     for (status, rights) in [
-        (
-            "Uid:\t1\t1\t1\t1\nCapEff:\t0000000000000000\n",
-            Rights::User,
-        ),
-        (
-            "Uid:\t0\t0\t0\t0\nCapEff:\t00000000a80425fb\n",
-            Rights::Withheld,
-        ),
-        (
-            "Uid:\t1\t1\t1\t1\nCapEff:\t000000c000000000\n",
-            Rights::Enough,
-        ),
+        ("Uid:\t1\t1\t1\t1\nCapEff:\t0000000000000000\n", Rights::User),
+        ("Uid:\t0\t0\t0\t0\nCapEff:\t00000000a80425fb\n", Rights::Withheld),
+        ("Uid:\t1\t1\t1\t1\nCapEff:\t000000c000000000\n", Rights::Enough),
     ] {
         let root = tree(&[("proc/self/status", status)]);
         assert_eq!(look(&root).rights, rights);
@@ -241,12 +198,8 @@ fn cpus_apart_are_listed() {
         .concat(),
     );
     let found = look(&root).cpus.unwrap();
-    let expected = Cpus {
-        offline: vec![2],
-        isolated: vec![1],
-        tickless: vec![0, 1],
-        slow: vec![1],
-    };
+    let expected =
+        Cpus { offline: vec![2], isolated: vec![1], tickless: vec![0, 1], slow: vec![1] };
     assert_eq!(found, expected);
     put(root.path(), "sys/devices/system/cpu/nohz_full", b"(null)\n");
     put(root.path(), "sys/devices/system/cpu/isolated", b"\n");
@@ -254,15 +207,8 @@ fn cpus_apart_are_listed() {
     assert_eq!((found.isolated.len(), found.tickless.len()), (0, 0));
     put(root.path(), "sys/devices/system/cpu/isolated", b"1-x\n");
     let why = look(&root).cpus.unwrap_err().to_string();
-    assert!(
-        why.contains("cpu/isolated: `x` in `1-x` is not a number"),
-        "{why}"
-    );
-    put(
-        root.path(),
-        "sys/devices/system/cpu/isolated",
-        &vec![b'1'; 3 << 20],
-    );
+    assert!(why.contains("cpu/isolated: `x` in `1-x` is not a number"), "{why}");
+    put(root.path(), "sys/devices/system/cpu/isolated", &vec![b'1'; 3 << 20]);
     let why = look(&root).cpus.unwrap_err().to_string();
     assert!(why.contains("more than 1 MiB"), "{why}");
 }
@@ -284,17 +230,9 @@ fn a_machine_with_a_hole_is_one() {
 #[test]
 fn a_table_that_takes_too_much_is_told_with_the_words_of_run() {
     let files: Vec<(String, &str)> = (0..1024)
-        .map(|cpu| {
-            (
-                format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id"),
-                "0",
-            )
-        })
+        .map(|cpu| (format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id"), "0"))
         .collect();
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(file, text)| (&file[..], *text))
-        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(file, text)| (&file[..], *text)).collect();
     let root = tree(&files);
     let settings = Settings::from_toml("groups = 65536", "x").unwrap();
     let load = diagnose(root.path(), &settings).load.unwrap();
@@ -310,10 +248,7 @@ fn groups_that_ask_for_what_perch_does_not_do_are_found() {
         (GROUP, "cpu\n"),
         ("sys/fs/cgroup/plain/cpu.max", "max 100000\n"),
         ("sys/fs/cgroup/plain/cpu.idle", "0\n"),
-        (
-            "sys/fs/cgroup/plain/cpuset.cpus.partition",
-            "isolated invalid (x)\n",
-        ),
+        ("sys/fs/cgroup/plain/cpuset.cpus.partition", "isolated invalid (x)\n"),
         ("sys/fs/cgroup/a/b/cpu.max", "150000 100000\n"),
         ("sys/fs/cgroup/a/cpu.idle", "1\n"),
         ("sys/fs/cgroup/e/cpuset.cpus.partition", "isolated\n"),
@@ -353,11 +288,7 @@ fn hostile_groups_are_told_in_words() {
         ("sys/fs/cgroup/odd/cpu.max", "0 0 0\n"),
         ("sys/fs/cgroup/folder/cpu.max/x", ""),
     ]);
-    put(
-        root.path(),
-        "sys/fs/cgroup/long/cpu.max",
-        &vec![b'9'; 2 << 20],
-    );
+    put(root.path(), "sys/fs/cgroup/long/cpu.max", &vec![b'9'; 2 << 20]);
     put(root.path(), "sys/fs/cgroup/odd/cpu.idle", b"\xff\xfe");
     let found = look(&root).groups.unwrap();
     assert_eq!(found.unread, ["/folder", "/long"]);
@@ -368,10 +299,7 @@ fn hostile_groups_are_told_in_words() {
 
 /// A line of /proc/PID/stat.
 fn stat(comm: &str, state: char, flags: u32, priority: u32, policy: u32) -> String {
-    format!(
-        "7 ({comm}) {state} 1 1 1 0 -1 {flags} {}{priority} {policy} 0 0\n",
-        "0 ".repeat(30)
-    )
+    format!("7 ({comm}) {state} 1 1 1 0 -1 {flags} {}{priority} {policy} 0 0\n", "0 ".repeat(30))
 }
 
 #[test]
@@ -380,10 +308,7 @@ fn real_time_tasks_of_user_space_are_found() {
         ("proc/1/stat", &stat("init", 'S', 0, 0, 0)),
         ("proc/1/task/1/stat", &stat("init", 'S', 0, 0, 0)),
         ("proc/2/stat", &stat("migration/0", 'S', 0x20_0000, 99, 1)),
-        (
-            "proc/2/task/2/stat",
-            &stat("migration/0", 'S', 0x20_0000, 99, 1),
-        ),
+        ("proc/2/task/2/stat", &stat("migration/0", 'S', 0x20_0000, 99, 1)),
         ("proc/30/stat", &stat("audio", 'S', 0, 0, 0)),
         ("proc/30/task/30/stat", &stat("audio", 'S', 0, 0, 0)),
         ("proc/30/task/31/stat", &stat("a) R (\n", 'R', 0, 20, 2)),

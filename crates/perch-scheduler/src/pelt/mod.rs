@@ -80,11 +80,7 @@ fn a_periodic_task_settles_at_its_share_of_the_capacity() {
         mean = pelt(mean, util(446), 250);
         most = if cycle > 3000 { most.max(mean) } else { 0 };
         mean = pelt(mean, 0, 750);
-        least = if cycle > 3000 {
-            least.min(mean)
-        } else {
-            u32::MAX
-        };
+        least = if cycle > 3000 { least.min(mean) } else { u32::MAX };
     }
     let expected = 446.0 / 4.0;
     for bound in [least, most] {

@@ -45,17 +45,14 @@ impl Ground<'_> {
         tell: &mut dyn FnMut(News),
     ) -> Result<Planned, SchedulerError> {
         let mut site = self.site()?;
-        site.split_llcs(settings.split_llc())
-            .map_err(SettingsError::Split)?;
+        site.split_llcs(settings.split_llc()).map_err(SettingsError::Split)?;
         let intent = Intent::new(self.kernel, &site, settings);
         let tree = Tree::new("/".as_ref());
         let plan = intent.plan(&tree)?;
         let mut about = About::new(&site.whole, self.kernel.version(), intent.modes);
         about.band = settings.band_in_words();
         about.partial = settings.partial_in_words();
-        site.notes()
-            .into_iter()
-            .for_each(|note| tell(News::Note(note)));
+        site.notes().into_iter().for_each(|note| tell(News::Note(note)));
         let notes = intent.notes;
         let rules = settings.partial().iter().map(|rule| {
             Fits::of(rule, &tree).map_err(|source| SettingsError::Partial {
@@ -64,13 +61,7 @@ impl Ground<'_> {
             })
         });
         let rules = rules.collect::<Result<_, _>>()?;
-        Ok(Planned {
-            plan,
-            about,
-            rules,
-            notes,
-            isolated: site.isolated,
-        })
+        Ok(Planned { plan, about, rules, notes, isolated: site.isolated })
     }
 
     /// The machine as it is now, or as it is described.

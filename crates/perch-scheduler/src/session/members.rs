@@ -61,14 +61,7 @@ pub(super) struct Found {
 impl<S: System> Members<S> {
     /// Of the kernel whose /proc, /sys and /etc the tree has. There are no members yet.
     pub fn new(tree: Tree, system: S) -> Members<S> {
-        Members {
-            tree,
-            system,
-            rules: Vec::new(),
-            before: BTreeMap::new(),
-            looks: 0,
-            told: false,
-        }
+        Members { tree, system, rules: Vec::new(), before: BTreeMap::new(), looks: 0, told: false }
     }
 
     /// Goes by these rules from the next look on. Without a rule there are no members, and those that
@@ -97,12 +90,7 @@ impl<S: System> Members<S> {
             self.walk(&mut round);
         }
         self.looks += 1;
-        let Round {
-            fit,
-            seen,
-            mut trouble,
-            ..
-        } = round;
+        let Round { fit, seen, mut trouble, .. } = round;
         let mut refused = 0;
         for &tid in &fit {
             if let Err(error) = self.let_in(tid) {
@@ -251,10 +239,7 @@ impl<S: System> Members<S> {
         };
         // One that ended meanwhile, or that the kernel does not give back, is the next look's.
         found & !RESET_ON_FORK == EXT
-            && self
-                .system
-                .set_policy(tid, policy | found & RESET_ON_FORK)
-                .is_ok()
+            && self.system.set_policy(tid, policy | found & RESET_ON_FORK).is_ok()
     }
 }
 

@@ -19,11 +19,7 @@ pub(super) struct Pulse {
 impl Pulse {
     /// A timer that has come `turns` times.
     pub fn new(turns: u64, now: Instant) -> Pulse {
-        Pulse {
-            turns,
-            looked: now,
-            still: Duration::ZERO,
-        }
+        Pulse { turns, looked: now, still: Duration::ZERO }
     }
 
     /// Looks again: the time for which the timer stands still, once it is too long. Between two looks no

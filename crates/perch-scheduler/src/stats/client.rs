@@ -87,9 +87,7 @@ impl Client {
             .set_read_timeout(Some(PATIENCE))
             .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
             .map_err(StatisticsError::Patience)?;
-        Ok(Client {
-            reader: BufReader::new(stream),
-        })
+        Ok(Client { reader: BufReader::new(stream) })
     }
 
     /// The statistics now.

@@ -70,10 +70,7 @@ impl Default for Paths {
 
 impl Paths {
     fn new(root: &Path) -> Paths {
-        Paths {
-            root: root.to_path_buf(),
-            known: BTreeMap::new(),
-        }
+        Paths { root: root.to_path_buf(), known: BTreeMap::new() }
     }
 
     /// The waits by path. A cgroup that nobody can name, as it is gone or in another namespace, is left out.
@@ -150,11 +147,8 @@ mod tests {
         let gone = make("c");
         fs::remove_dir(root.path().join("c")).unwrap();
         let mut paths = Paths::new(root.path());
-        let mut counted = BTreeMap::from([
-            (counters::ROOT_GROUP, waits(1)),
-            (inner, waits(2)),
-            (gone, waits(3)),
-        ]);
+        let mut counted =
+            BTreeMap::from([(counters::ROOT_GROUP, waits(1)), (inner, waits(2)), (gone, waits(3))]);
         let named = paths.name(&counted);
         assert_eq!(named.keys().collect::<Vec<_>>(), ["/", "/a/b"]);
         assert_eq!(named["/a/b"].waits.sum_ns, 2);

@@ -117,9 +117,8 @@ impl Clients {
             (all.len() > MOST_CLIENTS).then_some(0)
         };
         // Its thread reads the end of the request, and goes.
-        let _ = oldest
-            .and_then(|at| all.remove(at))
-            .map(|(_, oldest)| oldest.shutdown(Shutdown::Both));
+        let _ =
+            oldest.and_then(|at| all.remove(at)).map(|(_, oldest)| oldest.shutdown(Shutdown::Both));
     }
 
     fn go(&self, client: &Arc<TcpStream>) {
@@ -140,11 +139,9 @@ fn answer(mut stream: &TcpStream, socket: &Path, patience: Duration) -> io::Resu
     let plain = "text/plain; charset=utf-8";
     let (status, kind, body) = match asked(stream, patience)? {
         None => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
-        Some(Asked { is_get: false, .. }) => (
-            "405 Method Not Allowed",
-            plain,
-            "expected GET /metrics\n".to_string(),
-        ),
+        Some(Asked { is_get: false, .. }) => {
+            ("405 Method Not Allowed", plain, "expected GET /metrics\n".to_string())
+        }
         Some(asked) if asked.path != "/metrics" => {
             ("404 Not Found", plain, "expected /metrics\n".to_string())
         }
@@ -155,11 +152,9 @@ fn answer(mut stream: &TcpStream, socket: &Path, patience: Duration) -> io::Resu
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
                 openmetrics(report.as_ref()),
             ),
-            (Ok(report), false) => (
-                "200 OK",
-                "text/plain; version=0.0.4; charset=utf-8",
-                prometheus(report.as_ref()),
-            ),
+            (Ok(report), false) => {
+                ("200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus(report.as_ref()))
+            }
         },
     };
     let head = format!(
@@ -238,13 +233,9 @@ mod tests {
         let open = slow.iter().map(is_open);
         assert_eq!(open.filter(|open| *open).count(), MOST_OF_ONE);
         assert!(is_open(&slow[39]) && is_open(&collector));
-        let hosts: Vec<_> = (0..9)
-            .map(|host| come(&format!("2001:db8::{host}")))
-            .collect();
+        let hosts: Vec<_> = (0..9).map(|host| come(&format!("2001:db8::{host}"))).collect();
         assert!(is_open(&hosts[5]) && !is_open(&hosts[4]) && is_open(&collector));
-        let hosts: Vec<_> = (3..11)
-            .map(|host| come(&format!("192.0.2.{host}")))
-            .collect();
+        let hosts: Vec<_> = (3..11).map(|host| come(&format!("192.0.2.{host}"))).collect();
         assert!(!is_open(&collector) && hosts.iter().all(is_open));
     }
 }

@@ -24,14 +24,8 @@ pub(super) fn meta() -> Value {
     let mut field = |name: &str, value: Value| fields.insert(name.to_string(), value);
     field("at_ns", number("When it was read, nanoseconds since 1970"));
     field("uptime_ns", number("Nanoseconds since it was loaded"));
-    field(
-        "busy_ns",
-        number("Nanoseconds that tasks ran, over all CPUs"),
-    );
-    field(
-        "restarts",
-        number("Reloads because the machine or the configuration changed"),
-    );
+    field("busy_ns", number("Nanoseconds that tasks ran, over all CPUs"));
+    field("restarts", number("Reloads because the machine or the configuration changed"));
     field("cpus", number("CPUs that are scheduled"));
     field("machine", word("The machine's name"));
     field("kernel", word("The kernel's version"));
@@ -84,16 +78,11 @@ pub(super) fn meta() -> Value {
         ),
     ];
     let limited = [
-        (
-            "limited",
-            number("Waits in which cpu.max held the task back; not among the others"),
-        ),
+        ("limited", number("Waits in which cpu.max held the task back; not among the others")),
         ("limited_ns", number("Their sum, nanoseconds")),
     ];
     let fields_of = |all: &[(&str, Value)]| -> Map<String, Value> {
-        all.iter()
-            .map(|(name, value)| (name.to_string(), value.clone()))
-            .collect()
+        all.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
     };
     json!({
         "Report": {
@@ -145,10 +134,7 @@ mod tests {
         let meta = meta();
         let described = meta["Report"]["fields"].as_object().unwrap();
         let missing = |from: &Map<String, Value>, to: &Map<String, Value>| -> Vec<String> {
-            from.keys()
-                .filter(|key| !to.contains_key(*key))
-                .cloned()
-                .collect()
+            from.keys().filter(|key| !to.contains_key(*key)).cloned().collect()
         };
         let report = report.as_object().unwrap();
         assert!(missing(report, described).is_empty());

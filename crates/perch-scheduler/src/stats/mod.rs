@@ -57,9 +57,7 @@ impl About {
         let cpus = machine.cpus.len();
         let named = machine.description.split_once(&format!(", {cpus} CPUs"));
         About {
-            machine: named
-                .map_or(machine.name.as_str(), |(name, _)| name)
-                .to_string(),
+            machine: named.map_or(machine.name.as_str(), |(name, _)| name).to_string(),
             kernel,
             modes: modes.to_string(),
             band: String::new(),
@@ -269,9 +267,7 @@ impl Source {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Report {
             at_ns: now.map_or(0, |now| now.as_nanos() as u64),
-            uptime_ns: state
-                .began
-                .map_or(0, |began| began.elapsed().as_nanos() as u64),
+            uptime_ns: state.began.map_or(0, |began| began.elapsed().as_nanos() as u64),
             busy_ns: totals.busy_ns,
             restarts: state.restarts,
             overloaded_cpus: totals.overload.cpus,
@@ -352,10 +348,7 @@ pub(crate) mod tests {
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
         assert_eq!(report.wakeups(), 100);
-        assert_eq!(
-            (report.waits["queued"].count, report.waits["idle"].count),
-            (5, 0)
-        );
+        assert_eq!((report.waits["queued"].count, report.waits["idle"].count), (5, 0));
     }
 
     #[test]

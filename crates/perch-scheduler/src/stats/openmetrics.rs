@@ -58,13 +58,7 @@ impl Collector for Moment {
         let help = "Time that tasks ran under it, over all CPUs";
         one(to, "busy", help, Some(&Unit::Seconds), &busy)?;
         let help = "Reloads because the machine or the configuration changed";
-        one(
-            to,
-            "restarts",
-            help,
-            None,
-            &ConstCounter::new(report.restarts),
-        )?;
+        one(to, "restarts", help, None, &ConstCounter::new(report.restarts))?;
         let help = "CPUs on which a task of the real-time band waits that may run elsewhere";
         let overloaded = ConstGauge::new(report.overloaded_cpus);
         one(to, "overloaded_cpus", help, None, &overloaded)?;
@@ -158,8 +152,7 @@ fn labels(report: &Report) -> Vec<(String, String)> {
     let modes = about.modes.split(',');
     let modes = modes.filter_map(|mode| mode.split_once('=').filter(|(name, _)| is_name(name)));
     let all = fixed.into_iter().chain(modes);
-    all.map(|(name, value)| (name.to_string(), value.to_string()))
-        .collect()
+    all.map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 /// Nanoseconds as seconds.

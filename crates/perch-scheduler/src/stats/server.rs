@@ -140,10 +140,7 @@ fn serve(stream: &UnixStream, source: &Source) -> io::Result<()> {
     let mut writer = stream;
     loop {
         let mut line = Vec::new();
-        let got = reader
-            .by_ref()
-            .take(LONGEST_REQUEST)
-            .read_until(b'\n', &mut line)?;
+        let got = reader.by_ref().take(LONGEST_REQUEST).read_until(b'\n', &mut line)?;
         if got == 0 {
             return Ok(());
         }

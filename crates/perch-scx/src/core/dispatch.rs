@@ -114,11 +114,7 @@ impl Core {
         if let Some(vtime) = vtime {
             self.memory.put_vtime(task, vtime);
         }
-        let direct = Direct {
-            dsq,
-            flags,
-            by_vtime: vtime.is_some(),
-        };
+        let direct = Direct { dsq, flags, by_vtime: vtime.is_some() };
         let inserted = self.dispatches.borrow_mut().insert(task, direct);
         self.or_end(inserted).is_some()
     }

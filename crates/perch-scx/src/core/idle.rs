@@ -80,8 +80,7 @@ impl Idle {
         }
         let core = topology.core_span(cpu);
         if !idle || core.iter().all(|sibling| has(&self.cpus, sibling)) {
-            core.iter()
-                .for_each(|sibling| set(&mut self.cores, sibling, idle));
+            core.iter().for_each(|sibling| set(&mut self.cores, sibling, idle));
         }
     }
 
@@ -89,8 +88,7 @@ impl Idle {
     pub fn claim(&mut self, topology: &Topology, cpu: usize) -> bool {
         if self.smt {
             let core = topology.core_span(cpu);
-            core.iter()
-                .for_each(|sibling| set(&mut self.cores, sibling, false));
+            core.iter().for_each(|sibling| set(&mut self.cores, sibling, false));
         }
         let was = has(&self.cpus, cpu);
         set(&mut self.cpus, cpu, false);
@@ -198,8 +196,6 @@ impl Idle {
         if has(may, prev) && self.claim(topology, prev) {
             return Some(prev);
         }
-        near.iter()
-            .flatten()
-            .find_map(|words| self.pick(topology, here, words, false))
+        near.iter().flatten().find_map(|words| self.pick(topology, here, words, false))
     }
 }

@@ -148,10 +148,7 @@ impl Queues {
     /// # Errors
     /// The queue has another order.
     pub(super) fn put(&mut self, place: Place, task: TaskId, order: Order) -> Result<(), String> {
-        self.tasks[task] = Task {
-            waits: Waits::In(place),
-            immediate: false,
-        };
+        self.tasks[task] = Task { waits: Waits::In(place), immediate: false };
         let dsq = self.dsq_mut(place);
         if !dsq.takes(matches!(order, Order::Vtime(_))) {
             let text = "cannot use vtime ordering and FIFO in one DSQ";
@@ -190,10 +187,7 @@ impl Queues {
     /// The tasks that wait, once for each queue that they are in, and for the program's hands.
     pub fn waiting(&self) -> Vec<TaskId> {
         let locals = self.locals.iter().flat_map(Dsq::tasks);
-        let with_program = self
-            .tasks
-            .ids()
-            .filter(|&task| self.waits(task) == Waits::WithProgram);
+        let with_program = self.tasks.ids().filter(|&task| self.waits(task) == Waits::WithProgram);
         locals.chain(self.shared()).chain(with_program).collect()
     }
 

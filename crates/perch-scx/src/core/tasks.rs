@@ -55,9 +55,7 @@ impl Core {
             self.charge_call(|counted| counted.init_task);
             let error = init_task(at, 1, self.memory.cgroups.at(cgroup));
             if error != 0 {
-                self.end(format!(
-                    "ops.init_task() failed with {error} for task {task}"
-                ));
+                self.end(format!("ops.init_task() failed with {error} for task {task}"));
             }
         }
         self.memory.put_weight(task, weight);
@@ -104,9 +102,7 @@ impl Core {
             let Some(cpu) = self.select_idle(task, prev, wake_flags, None, 0) else {
                 return prev;
             };
-            self.inserting(task, || {
-                self.insert(task, flag::DSQ_LOCAL, flag::SLICE_DFL, 0, None)
-            });
+            self.inserting(task, || self.insert(task, flag::DSQ_LOCAL, flag::SLICE_DFL, 0, None));
             return cpu;
         };
         // A task with only one CPU lets nobody choose.

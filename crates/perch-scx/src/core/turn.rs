@@ -100,8 +100,7 @@ impl Core {
         if update_idle.is_none() || self.callbacks.flags & flag::OPS_KEEP_BUILTIN_IDLE != 0 {
             self.charge_idle_line(cpu);
             let mut idle = self.idle.borrow_mut();
-            self.kernel
-                .ask(|kernel| idle.update(kernel.topology(), cpu, idles));
+            self.kernel.ask(|kernel| idle.update(kernel.topology(), cpu, idles));
         }
         if let Some(update_idle) = update_idle.filter(|_| changes) {
             self.charge_call(|counted| counted.update_idle);

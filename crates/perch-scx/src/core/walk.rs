@@ -29,10 +29,7 @@ pub(crate) struct Walk {
 impl Walk {
     /// Begins. Returns 0, or ENOENT.
     pub fn begin(&mut self, queues: &Queues, dsq: u64, flags: u64) -> i32 {
-        *self = Walk {
-            queue: u64::MAX,
-            ..Walk::default()
-        };
+        *self = Walk { queue: u64::MAX, ..Walk::default() };
         let Some(place @ Place::User(number)) = queues.find(dsq, 0) else {
             return -2;
         };

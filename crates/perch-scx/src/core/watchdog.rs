@@ -46,9 +46,7 @@ impl Watchdog {
             let waited_ns = now_ns - since_ns.min(now_ns);
             if queues.waits(task) != Waits::Nowhere && waited_ns > self.timeout_ns {
                 let s = waited_ns as f64 / 1e9;
-                return Err(format!(
-                    "runnable task stall: task {task} did not run for {s:.1} s"
-                ));
+                return Err(format!("runnable task stall: task {task} did not run for {s:.1} s"));
             }
         }
         Ok(())

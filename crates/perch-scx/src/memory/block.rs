@@ -52,10 +52,7 @@ impl Block {
     /// `len` structures, one directly after the other.
     pub fn dense(len: usize, size: usize) -> Block {
         let words: Box<[u64]> = vec![0; (len * size).div_ceil(8)].into();
-        Block {
-            words: NonNull::from(Box::leak(words)),
-            size,
-        }
+        Block { words: NonNull::from(Box::leak(words)), size }
     }
 
     pub fn at(&self, number: usize) -> *mut c_void {

@@ -77,9 +77,7 @@ impl Cgroups {
         let above = self.cgroups.number(at).and_then(|number| {
             let own: i32 = self.cgroups.get(number, self.layout.level);
             let place = || self.layout.ancestors + 8 * level as u32;
-            (0..=own)
-                .contains(&level)
-                .then(|| self.cgroups.get(number, place()))
+            (0..=own).contains(&level).then(|| self.cgroups.get(number, place()))
         });
         CgroupAt(above.unwrap_or(0_usize) as *mut c_void)
     }

@@ -223,10 +223,7 @@ fn a_file_of_another_version_is_refused() {
     bytes[interface] ^= 1;
     fs::write(&file, bytes).expect("a file");
     let error = Package::open(&file).unwrap_err().to_string();
-    assert!(
-        error.ends_with("build it anew with `perch scx build`"),
-        "{error}"
-    );
+    assert!(error.ends_with("build it anew with `perch scx build`"), "{error}");
 }
 
 #[test]
@@ -258,22 +255,13 @@ fn what_cannot_be_built_has_its_reason() {
     };
     for (error, part) in [
         (reason("", "", SET), "there is no struct sched_ext_ops"),
-        (
-            reason(TINY, "include/vmlinux.h", SET),
-            "vmlinux.h is missing",
-        ),
+        (reason(TINY, "include/vmlinux.h", SET), "vmlinux.h is missing"),
         (
             reason(TINY, "include/scx/common.bpf.h", SET),
             "expected a checkout of github.com/sched-ext/scx",
         ),
-        (
-            reason(&format!("#include <no.h>\n{TINY}"), "", SET),
-            "'no.h' file not found",
-        ),
-        (
-            reason(TINY, "", "[set]\nslices = 1\n"),
-            "no variable, program or map slices",
-        ),
+        (reason(&format!("#include <no.h>\n{TINY}"), "", SET), "'no.h' file not found"),
+        (reason(TINY, "", "[set]\nslices = 1\n"), "no variable, program or map slices"),
         (reason(TINY, "", "[sot]\n"), "unknown field `sot`"),
     ] {
         assert!(error.contains(part), "{error}");

@@ -16,12 +16,8 @@ use crate::load::random;
 
 /// The settings of a seed; the first are the defaults.
 fn settings(seed: u64) -> &'static str {
-    [
-        "",
-        "cluster=off,cache=off,capacity=off",
-        "cluster=posted,cache=posted",
-        "cache=upstream",
-    ][(seed >> 33) as usize % 4]
+    ["", "cluster=off,cache=off,capacity=off", "cluster=posted,cache=posted", "cache=upstream"]
+        [(seed >> 33) as usize % 4]
 }
 
 /// The seed's machine and load under perch.
@@ -54,9 +50,7 @@ fn disturbed(seed: u64) -> Scenario {
     for task in &mut load.tasks {
         match (random.below(4), task.program.split_last()) {
             (0, Some((&Op::Jump(to), turn))) => {
-                let [first, second] = [0; 2].map(|_| Op::Bind {
-                    mask: random.below(3) as u32,
-                });
+                let [first, second] = [0; 2].map(|_| Op::Bind { mask: random.below(3) as u32 });
                 let work = Op::Run(Dist::Exponential(50_000));
                 task.program = [turn, &[first, work, second, Op::Jump(to)]].concat().into();
             }

@@ -52,9 +52,5 @@ fn the_ends_of_a_pipe_share_a_cpu() {
 fn tasks_that_sleep_often_leave_a_busy_llc() {
     let metrics = run("kunpeng920", "tbench:n=25%", "").metrics;
     let same_cpu = metrics.migrations[0];
-    assert!(
-        same_cpu * 100 > metrics.wakeups * 95,
-        "{same_cpu} of {}",
-        metrics.wakeups
-    );
+    assert!(same_cpu * 100 > metrics.wakeups * 95, "{same_cpu} of {}", metrics.wakeups);
 }

@@ -18,10 +18,7 @@ fn bursts(nice: i32, hogs_nice: i32) -> f64 {
 fn a_wakee_interrupts_a_lighter_hog_at_once() {
     let [lighter, equal, heavier] = [10, 0, -10].map(|nice| bursts(0, nice));
     assert!(lighter > 380.0, "{lighter}");
-    assert!(
-        heavier < equal && equal < lighter,
-        "{heavier} {equal} {lighter}"
-    );
+    assert!(heavier < equal && equal < lighter, "{heavier} {equal} {lighter}");
     // It is the difference that counts.
     assert!(bursts(-5, 5) > 380.0);
 }

@@ -7,12 +7,8 @@
 use hdrhistogram::Histogram;
 
 /// The percentiles of wake-up latency that are scores, as schbench prints them.
-pub const WAKE_PERCENTILES: [(&str, f64); 4] = [
-    ("wake_p50.0", 0.5),
-    ("wake_p90.0", 0.9),
-    ("wake_p99.0", 0.99),
-    ("wake_p99.9", 0.999),
-];
+pub const WAKE_PERCENTILES: [(&str, f64); 4] =
+    [("wake_p50.0", 0.5), ("wake_p90.0", 0.9), ("wake_p99.0", 0.99), ("wake_p99.9", 0.999)];
 
 /// Latencies are kept to the nanosecond up to 2 µs, and to a thousandth of their value above.
 const LATENCY_DIGITS: u8 = 3;
@@ -134,15 +130,10 @@ mod tests {
             all.sort_unstable();
             requests.end_batch();
             for (name, quantile) in WAKE_PERCENTILES {
-                let (found, sorted) = (
-                    us(&requests.wake_ns, quantile),
-                    nearest_rank(&all, quantile),
-                );
+                let (found, sorted) =
+                    (us(&requests.wake_ns, quantile), nearest_rank(&all, quantile));
                 let sorted = sorted as f64 / 1000.0;
-                assert!(
-                    (found / sorted - 1.0).abs() <= 1e-3,
-                    "{name}: {found} {sorted}"
-                );
+                assert!((found / sorted - 1.0).abs() <= 1e-3, "{name}: {found} {sorted}");
             }
         }
     }
@@ -195,10 +186,7 @@ mod tests {
     #[test]
     fn nothing_seen_is_zero_and_the_longest_is_no_error() {
         let mut requests = Requests::new(0, 1);
-        assert_eq!(
-            (requests.wake_percentiles_us(), requests.rate(0.2)),
-            ([0.0; 4], 0.0)
-        );
+        assert_eq!((requests.wake_percentiles_us(), requests.rate(0.2)), ([0.0; 4], 0.0));
         requests.woken(u64::MAX);
         requests.end_batch();
         assert!(requests.wake_percentiles_us()[0] >= LONGEST_NS as f64 / 1000.0);

@@ -120,21 +120,12 @@ impl Observer for Teller<'_> {
                     ..woken(d.task, d.waker, d.this_cpu, d.prev_cpu, cpu, reason)
                 })
             }
-            Observed::Stayed {
-                task,
-                waker,
-                this_cpu,
-                cpu,
-                reason,
-            } => to.woken(&woken(task, waker, this_cpu, cpu, cpu, reason)),
-            Observed::RtWoken {
-                task,
-                waker,
-                this_cpu,
-                prev_cpu,
-                cpu,
-                ..
-            } => to.woken(&woken(task, waker, this_cpu, prev_cpu, cpu, "real-time")),
+            Observed::Stayed { task, waker, this_cpu, cpu, reason } => {
+                to.woken(&woken(task, waker, this_cpu, cpu, cpu, reason))
+            }
+            Observed::RtWoken { task, waker, this_cpu, prev_cpu, cpu, .. } => {
+                to.woken(&woken(task, waker, this_cpu, prev_cpu, cpu, "real-time"))
+            }
             _ => Ok(()),
         }
     }

@@ -68,9 +68,7 @@ pub struct Channels {
 impl Channels {
     /// This many channels, all empty.
     pub fn new(n: usize) -> Channels {
-        Channels {
-            channels: (0..n).map(|_| Channel::default()).collect(),
-        }
+        Channels { channels: (0..n).map(|_| Channel::default()).collect() }
     }
 
     /// Puts a message that comes from elsewhere into a channel, on `cpu`. Returns the task that
@@ -212,13 +210,7 @@ impl Channels {
     /// The tasks that sleep until there is a message, or room for one.
     pub fn sleepers(&self) -> impl Iterator<Item = TaskId> {
         let channels = self.channels.iter();
-        channels.flat_map(|c| {
-            c.waiting
-                .iter()
-                .chain(&c.blocked)
-                .chain(&c.leaving)
-                .copied()
-        })
+        channels.flat_map(|c| c.waiting.iter().chain(&c.blocked).chain(&c.leaving).copied())
     }
 
     /// A task that waits for a message is asleep, and a task was woken for each message that lies

@@ -146,16 +146,11 @@ impl Conditions {
                 self.named(condition).signal(system, cpu, thread, 1, call)
             }
             Op::Broadcast { condition, call } => {
-                self.named(condition)
-                    .signal(system, cpu, thread, usize::MAX, call)
+                self.named(condition).signal(system, cpu, thread, usize::MAX, call)
             }
-            Op::Gate {
-                condition,
-                users,
-                last,
-            } => self
-                .named(condition)
-                .arrive(system, cpu, thread, users, last),
+            Op::Gate { condition, users, last } => {
+                self.named(condition).arrive(system, cpu, thread, users, last)
+            }
             Op::Ungate { condition } => {
                 self.named(condition).arrived -= 1;
                 thread.done()
@@ -173,9 +168,7 @@ impl Conditions {
 impl Conditions {
     /// The tasks that sleep until they are signalled.
     pub fn sleepers(&self) -> impl Iterator<Item = TaskId> {
-        self.conditions
-            .iter()
-            .flat_map(|c| c.asleep.iter().copied())
+        self.conditions.iter().flat_map(|c| c.asleep.iter().copied())
     }
 
     /// A task that sleeps on a condition variable was not signalled, or is about to be woken.

@@ -23,9 +23,7 @@ pub struct Counters {
 impl Counters {
     /// This many counters, at 0.
     pub fn new(n: usize) -> Counters {
-        Counters {
-            counters: (0..n).map(|_| Counter::default()).collect(),
-        }
+        Counters { counters: (0..n).map(|_| Counter::default()).collect() }
     }
 
     /// The running task takes the next number of a counter, and keeps its remainder by `of`.

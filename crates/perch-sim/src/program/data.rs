@@ -37,10 +37,7 @@ impl TaskData {
         let others = place.map_or(0, |at| fill - at.fill.min(fill));
         let cost = system.costs().refill_ns(lines.into(), warm, cpu, others);
         system.add_fill(cpu, lines);
-        *place = Some(Place {
-            cpu: CpuId::of(cpu),
-            fill: system.fill(cpu),
-        });
+        *place = Some(Place { cpu: CpuId::of(cpu), fill: system.fill(cpu) });
         system.charge(thread.task, cost);
         thread.done();
     }

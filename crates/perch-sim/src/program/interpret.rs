@@ -137,11 +137,7 @@ impl Interpreter {
         cpu: usize,
         allowed: &CpuMask,
     ) -> Option<usize> {
-        if allowed.contains(cpu) {
-            None
-        } else {
-            self.threads[task].draw_cpu(allowed)
-        }
+        if allowed.contains(cpu) { None } else { self.threads[task].draw_cpu(allowed) }
     }
 
     /// Makes every step an event from now on, also where many could be one.
@@ -248,22 +244,12 @@ impl Interpreter {
             }
             // The task runs off what it owes before others can see its next operation's effect.
             _ if system.owes(cpu, task) => return Next::Stop(Stop::Works),
-            Op::Send {
-                channel,
-                lines,
-                sync,
-            } => {
+            Op::Send { channel, lines, sync } => {
                 let channel = ChannelId(channel);
                 self.channels.send(system, cpu, t, channel, lines, sync);
                 return Next::Look;
             }
-            Op::Write {
-                channel,
-                lines,
-                room,
-                low,
-                sync,
-            } => {
+            Op::Write { channel, lines, room, low, sync } => {
                 let (channel, space) = (ChannelId(channel), Space { room, low, sync });
                 return (self.channels.write(system, cpu, t, channel, lines, space)).into();
             }
@@ -339,11 +325,7 @@ impl Interpreter {
                     return Next::Stop(Stop::Sleeps);
                 }
             }
-            Op::Timer {
-                timer,
-                period,
-                absolute,
-            } => {
+            Op::Timer { timer, period, absolute } => {
                 let timer = TimerId(timer);
                 return unseen(self.timers.wait(system, t, timer, period, absolute));
             }

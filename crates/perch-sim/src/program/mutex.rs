@@ -57,9 +57,7 @@ pub struct Mutexes {
 impl Mutexes {
     /// This many mutexes, all free.
     pub fn new(n: usize) -> Mutexes {
-        Mutexes {
-            mutexes: (0..n).map(|_| Mutex::default()).collect(),
-        }
+        Mutexes { mutexes: (0..n).map(|_| Mutex::default()).collect() }
     }
 
     /// Tells whether the run has no mutexes.

@@ -42,10 +42,7 @@ pub struct Streaks {
 impl Streaks {
     /// No streak yet, on a machine of this many CPUs; 0 for a workload without mutexes.
     pub fn new(nr_cpus: usize) -> Streaks {
-        Streaks {
-            pending: vec![None; nr_cpus],
-            stepwise: false,
-        }
+        Streaks { pending: vec![None; nr_cpus], stepwise: false }
     }
 
     /// Makes every step an event from now on, also where many could be one.
@@ -84,18 +81,9 @@ impl Streaks {
             return false;
         }
         self.see(system, cpu, threads, mutexes);
-        let of = Rounds {
-            held_ns,
-            free_ns,
-            rounds,
-        };
+        let of = Rounds { held_ns, free_ns, rounds };
         system.begin_streak(cpu, task, &of);
-        self.pending[cpu] = Some(Pending {
-            task,
-            mutex,
-            pc,
-            rounds: done,
-        });
+        self.pending[cpu] = Some(Pending { task, mutex, pc, rounds: done });
         mutexes.begin_streak(mutex, CpuId::of(cpu));
         threads[task].streaks_on = Some(CpuId::of(cpu));
         true

@@ -30,10 +30,7 @@ impl World {
         self.guests.check_places(sched, &reasons)?;
         for (id, &forks) in (0..).map(TaskId).zip(&forks) {
             let life = self.life(sched, id);
-            hold!(
-                forks <= u32::from(life == Life::Unborn),
-                "task {id} will be forked again"
-            );
+            hold!(forks <= u32::from(life == Life::Unborn), "task {id} will be forked again");
             // The scheduler knows nothing of tasks that are not this machine's.
             if self.guests.life(id).is_some() {
                 reasons[id.index()] = 0;

@@ -114,10 +114,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Result<Sched<'a>, SimError> 
     });
     let tasks: Vec<NewTask> = tasks.collect();
     let groups: Vec<NewGroup> = (workload.groups.iter())
-        .map(|spec| NewGroup {
-            parent: spec.parent,
-            shares: spec.shares,
-        })
+        .map(|spec| NewGroup { parent: spec.parent, shares: spec.shares })
         .collect();
     let spaces: Vec<_> = (workload.spaces.iter())
         .map(|space| perch_sched::hardware::SharedSet {
@@ -142,10 +139,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Result<Sched<'a>, SimError> 
         outside
             .make(&scenario.machine, &scenario.topology)
             .and_then(|class| sched.load(class, &setup))
-            .map_err(|why| SimError::Scheduler {
-                words: outside.words().to_string(),
-                why,
-            })?;
+            .map_err(|why| SimError::Scheduler { words: outside.words().to_string(), why })?;
     }
     Ok(sched)
 }

@@ -76,11 +76,7 @@ impl Net {
         let Place::Guest(guest) = guests.place(task) else {
             return self.send_packet(sched, channel, lines);
         };
-        let job = Job {
-            inward: false,
-            channel,
-            lines,
-        };
+        let job = Job { inward: false, channel, lines };
         let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task));
         sched.charge_kernel(cpu, task, cost);
     }

@@ -29,11 +29,7 @@ impl World {
         let waker = sched.interrupted(cpu);
         match reader {
             Site::Guest(guest) => {
-                let job = Job {
-                    inward: true,
-                    channel,
-                    lines,
-                };
+                let job = Job { inward: true, channel, lines };
                 cost += (self.guests).give_vhost(sched, cpu, GuestId(guest), job, waker);
             }
             _ => {
@@ -62,9 +58,7 @@ impl World {
     ) -> bool {
         if let Some(job) = self.guests.moved(guest) {
             if job.inward {
-                let cost = self
-                    .guests
-                    .hand_in(sched, cpu, guest, job, Waker::Task(task));
+                let cost = self.guests.hand_in(sched, cpu, guest, job, Waker::Task(task));
                 sched.charge_kernel(cpu, task, cost);
             } else if let Some(net) = &self.net {
                 net.send_packet(sched, job.channel, job.lines);

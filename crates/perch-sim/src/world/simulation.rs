@@ -47,10 +47,7 @@ impl<'a> Simulation<'a> {
             sched,
             world,
             watcher: None,
-            words: scenario
-                .scheduler
-                .as_ref()
-                .map_or_else(String::new, |s| s.words().to_string()),
+            words: scenario.scheduler.as_ref().map_or_else(String::new, |s| s.words().to_string()),
         })
     }
 
@@ -109,8 +106,7 @@ impl<'a> Simulation<'a> {
                 self.sched.take_observer_error().map_or(seen, Err)?;
             }
         }
-        self.sched
-            .pass_to(self.stopwatch().stopped_ns.unwrap_or(until_ns));
+        self.sched.pass_to(self.stopwatch().stopped_ns.unwrap_or(until_ns));
         Ok(self.sched.take_observer_error().map_or(Ok(()), Err)?)
     }
 

@@ -36,11 +36,7 @@ impl World {
         &'w mut self,
         sched: &'w mut Sched<'a>,
     ) -> (&'w mut Interpreter, Here<'w, 'a>) {
-        let here = Here {
-            sched,
-            guests: &mut self.guests,
-            net: self.net.as_deref(),
-        };
+        let here = Here { sched, guests: &mut self.guests, net: self.net.as_deref() };
         (&mut self.programs, here)
     }
 

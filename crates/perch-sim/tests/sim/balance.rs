@@ -15,20 +15,14 @@ use crate::load::Dice;
 /// `n` hogs that may run on `all` and start badly: forked by a parent that may run on `at` only,
 /// at a moment when every other CPU is busy with a task that soon ends.
 fn piled_up(machine: &Machine, n: usize, at: usize, all: &[usize]) -> Vec<TaskSpec> {
-    let child = |_| TaskSpec {
-        start: None,
-        ..task(machine, hog(), all.iter().copied())
-    };
+    let child = |_| TaskSpec { start: None, ..task(machine, hog(), all.iter().copied()) };
     let mut tasks: Vec<TaskSpec> = (0..n).map(child).collect();
     let mut parent = vec![Op::Run(Dist::Const(5 * MS))];
     parent.extend((0..n as u32).map(Op::Fork));
     parent.push(Op::Exit);
     tasks.push(task(machine, parent, at..at + 1));
     let short = vec![Op::Run(Dist::Const(12 * MS)), Op::Exit];
-    tasks.extend(
-        all.iter()
-            .map(|&cpu| task(machine, short.clone(), cpu..cpu + 1)),
-    );
+    tasks.extend(all.iter().map(|&cpu| task(machine, short.clone(), cpu..cpu + 1)));
     tasks
 }
 
@@ -74,12 +68,7 @@ fn hogs_spread_over_cores_before_siblings() {
         let cores = machine.cores() / machine.nodes();
         for era in ERAS {
             for n in [cores / 4, cores / 2, cores] {
-                let load = of_tasks(
-                    &machine,
-                    "hogs piled up",
-                    piled_up(&machine, n, 0, &node),
-                    0,
-                );
+                let load = of_tasks(&machine, "hogs piled up", piled_up(&machine, n, 0, &node), 0);
                 let mut last = None;
                 checked(&scenario(&machine, era, load, [0, 1500]), 50 * MS, |now| {
                     last = Some(now.clone());
@@ -129,9 +118,7 @@ fn a_pinned_crowd_does_not_hide_a_task_that_may_move() {
         tasks.push(task(&machine, hog(), 0..2));
         let load = of_tasks(&machine, "4 pinned hogs, one that may move", tasks, 0);
         let mut cpu = 0;
-        checked(&scenario(&machine, era, load, [0, 1000]), 10 * MS, |now| {
-            cpu = now.tasks[4].cpu
-        });
+        checked(&scenario(&machine, era, load, [0, 1000]), 10 * MS, |now| cpu = now.tasks[4].cpu);
         assert_eq!(cpu, 1, "{era}");
     }
 }

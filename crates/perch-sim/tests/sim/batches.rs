@@ -51,9 +51,7 @@ fn a_part_without_a_wake_up_has_no_latency() {
     let (_, batches) = scenario.run_in_batches(5000).unwrap();
     let without = batches.iter().filter(|batch| batch.latency_us.is_none());
     assert!((1..batches.len()).contains(&without.count()));
-    let without = batches
-        .iter()
-        .filter(|batch| batch.scores[..4] == [None; 4]);
+    let without = batches.iter().filter(|batch| batch.scores[..4] == [None; 4]);
     assert!((1..batches.len()).contains(&without.count()));
 }
 

@@ -62,20 +62,11 @@ fn throughput_never_exceeds_pure_work() {
                 // Both sides' "before", and that no more than 32 CPUs do them.
                 let alone = 1e9 / 6000.0 * 1.06;
                 let bound = (f64::from(n) * alone).min(32.0 * 1e9 / 7000.0 * 1.06);
-                assert!(
-                    transactions < bound,
-                    "{era} {spec}: {transactions} a second"
-                );
-                assert!(
-                    transactions > bound / 20.0,
-                    "{era} {spec}: {transactions} a second"
-                );
+                assert!(transactions < bound, "{era} {spec}: {transactions} a second");
+                assert!(transactions > bound / 20.0, "{era} {spec}: {transactions} a second");
                 let score =
                     outcome.scores[0].value * if name == "tbench" { 1.0 } else { f64::from(n) };
-                assert!(
-                    (score - transactions * unit).abs() < 1e-6 * score,
-                    "{spec}: {score}"
-                );
+                assert!((score - transactions * unit).abs() < 1e-6 * score, "{spec}: {score}");
             }
         }
     }
@@ -99,10 +90,7 @@ fn a_stream_goes_at_the_pace_of_its_slower_side() {
             let mbit = m.counted as f64 * f64::from(size) * 8.0 / 1e6 / 0.2;
             assert!((score.value - mbit).abs() < 1e-6 * mbit && score.unit == "Mbit/s");
             let wakes = m.wakeups as f64 / m.counted as f64;
-            assert!(
-                (wakes_at_least..wakes_at_most).contains(&wakes),
-                "{era} {spec}: {wakes}"
-            );
+            assert!((wakes_at_least..wakes_at_most).contains(&wakes), "{era} {spec}: {wakes}");
         }
     }
 }
@@ -112,16 +100,11 @@ fn busy_time_is_what_hogs_use() {
     let machine = machine("jacobsville");
     for era in ERAS {
         let load = workload(&machine, "runsleep:tasks=5,sleep_us=0,where=cpu0-7");
-        let outcome = scenario(&machine, era, load, [500, 500])
-            .run()
-            .expect("a scenario that runs");
+        let outcome =
+            scenario(&machine, era, load, [500, 500]).run().expect("a scenario that runs");
         let cpus = outcome.metrics.busy_ns as f64 / outcome.metrics.simulated_ns as f64;
         assert!((cpus - 5.0).abs() < 0.01, "{era}: {cpus}");
         // A burst is a millisecond on average, and little is lost to overheads.
-        assert!(
-            (2350..=2520).contains(&outcome.metrics.counted),
-            "{}",
-            outcome.metrics.counted
-        );
+        assert!((2350..=2520).contains(&outcome.metrics.counted), "{}", outcome.metrics.counted);
     }
 }

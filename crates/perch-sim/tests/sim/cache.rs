@@ -24,22 +24,13 @@ fn two_llcs(cpus: usize) -> Arc<Machine> {
 }
 
 fn with(scenario: Scenario, cache: Mode) -> Scenario {
-    let modes = Modes {
-        cache,
-        ..scenario.policy.modes()
-    };
-    Scenario {
-        policy: Policy::new(scenario.policy.era(), modes),
-        ..scenario
-    }
+    let modes = Modes { cache, ..scenario.policy.modes() };
+    Scenario { policy: Policy::new(scenario.policy.era(), modes), ..scenario }
 }
 
 /// One process that has all of these tasks.
 fn process(machine: &Machine, name: &str, tasks: Vec<TaskSpec>, channels: usize) -> Workload {
-    let tasks = tasks.into_iter().map(|task| TaskSpec {
-        space: Some(0),
-        ..task
-    });
+    let tasks = tasks.into_iter().map(|task| TaskSpec { space: Some(0), ..task });
     Workload {
         spaces: vec![Space::default()],
         ..of_tasks(machine, name, tasks.collect(), channels)
@@ -148,11 +139,7 @@ fn statistics_are_as_old_as_the_interval_of_the_domain_above() {
         let gaps = notes(&busy(16));
         let longest = gaps.iter().max().expect("it was written down");
         assert!(gaps.len() >= 12, "{mode}: {gaps:?}");
-        assert!(
-            (16 * span_ns / 2..=32 * span_ns).contains(longest),
-            "{mode}: {} ms",
-            longest / MS
-        );
+        assert!((16 * span_ns / 2..=32 * span_ns).contains(longest), "{mode}: {} ms", longest / MS);
         // Two busy CPUs in one LLC wake the idle ones to balance.
         let gaps = notes(&busy(2));
         let longest = gaps.iter().max().expect("it was written down");
@@ -168,60 +155,36 @@ fn statistics_are_as_old_as_the_interval_of_the_domain_above() {
 fn newly_idle_cpus_write_no_statistics() {
     // All but two CPUs are busy for good; those run out of tasks every millisecond.
     let machine = two_llcs(8);
-    let mut tasks: Vec<TaskSpec> = (0..14)
-        .map(|i| task(&machine, hog(), [i + i / 7]))
-        .collect();
-    let blink = vec![
-        Op::Run(Dist::Const(MS)),
-        Op::Sleep(Dist::Const(MS)),
-        Op::Jump(0),
-    ];
+    let mut tasks: Vec<TaskSpec> = (0..14).map(|i| task(&machine, hog(), [i + i / 7])).collect();
+    let blink = vec![Op::Run(Dist::Const(MS)), Op::Sleep(Dist::Const(MS)), Op::Jump(0)];
     tasks.extend([7, 15].map(|cpu| task(&machine, blink.clone(), [cpu])));
     let load = process(&machine, "hogs and blinkers", tasks, 0);
-    let scenario = with(
-        scenario(&machine, Era::V6_15, load, [0, 2000]),
-        Mode::Posted,
-    );
+    let scenario = with(scenario(&machine, Era::V6_15, load, [0, 2000]), Mode::Posted);
     let gaps = notes(&scenario);
     let shortest = gaps.iter().min().expect("it was written down");
-    assert!(
-        *shortest >= 4 * MS,
-        "written {shortest} ns after the last time"
-    );
+    assert!(*shortest >= 4 * MS, "written {shortest} ns after the last time");
 }
 
 /// Hogs of a process in the first LLC, and sleepers of it that all run at once, again and again.
 fn rush(machine: &Arc<Machine>, sleepers: usize, mode: Mode) -> (u32, Metrics) {
     let cpus = machine.cpus.len();
     let half = cpus / 2;
-    let mut tasks: Vec<TaskSpec> = (0..3)
-        .map(|cpu| task(machine, hog(), cpu..cpu + 1))
-        .collect();
+    let mut tasks: Vec<TaskSpec> = (0..3).map(|cpu| task(machine, hog(), cpu..cpu + 1)).collect();
     // Alone on its own CPU in the other LLC, it wakes them one after the other.
     let mut waker = vec![Op::Sleep(Dist::Const(100 * MS))];
     for channel in 0..sleepers as u32 {
-        waker.push(Op::Send {
-            channel,
-            lines: 0,
-            sync: false,
-        });
+        waker.push(Op::Send { channel, lines: 0, sync: false });
     }
     waker.push(Op::Jump(0));
     tasks.push(task(machine, waker, cpus - 1..cpus));
     for channel in 0..sleepers as u32 {
-        let program = vec![
-            Op::Receive { channel },
-            Op::Run(Dist::Const(5 * MS)),
-            Op::Jump(0),
-        ];
+        let program = vec![Op::Receive { channel }, Op::Run(Dist::Const(5 * MS)), Op::Jump(0)];
         tasks.push(task(machine, program, 0..cpus - 1));
     }
     let load = process(machine, "a rush", tasks, sleepers);
     let scenario = with(scenario(machine, Era::V6_15, load, [0, 2000]), mode);
     let mut most = 0;
-    let metrics = checked(&scenario, MS, |now| {
-        most = most.max(awake_in(machine, now, 0, half))
-    });
+    let metrics = checked(&scenario, MS, |now| most = most.max(awake_in(machine, now, 0, half)));
     (most, metrics)
 }
 
@@ -270,11 +233,7 @@ fn to_and_fro(pause_ns: u64) -> Metrics {
     let waker = |start| {
         vec![
             Op::Sleep(Dist::Const(start)),
-            Op::Send {
-                channel: 0,
-                lines: 0,
-                sync: true,
-            },
+            Op::Send { channel: 0, lines: 0, sync: true },
             Op::Sleep(Dist::Const(2 * pause_ns - start)),
             Op::Jump(0),
         ]
@@ -307,11 +266,7 @@ fn a_change_that_is_soon_undone_is_a_bounce() {
 fn gathered(mode: Mode) -> Vec<f64> {
     let machine = two_llcs(16);
     let half = |first: usize| {
-        let burst = vec![
-            Op::Run(Dist::Const(2 * MS)),
-            Op::Sleep(Dist::Const(2 * MS)),
-            Op::Jump(0),
-        ];
+        let burst = vec![Op::Run(Dist::Const(2 * MS)), Op::Sleep(Dist::Const(2 * MS)), Op::Jump(0)];
         // Five threads are bound to its LLC, the other two start where they like. Each that has a
         // CPU for itself occupies it, so the five must be more than twice the others.
         let bound = (first..first + 5).map(|cpu| task(&machine, hog(), cpu..cpu + 1));
@@ -319,10 +274,10 @@ fn gathered(mode: Mode) -> Vec<f64> {
         bound.chain([free.clone(), free]).collect::<Vec<_>>()
     };
     let tasks: Vec<TaskSpec> = [half(0), half(16)].concat();
-    let tasks = tasks.into_iter().enumerate().map(|(i, task)| TaskSpec {
-        space: Some(i as u32 / 7),
-        ..task
-    });
+    let tasks = tasks
+        .into_iter()
+        .enumerate()
+        .map(|(i, task)| TaskSpec { space: Some(i as u32 / 7), ..task });
     let load = Workload {
         spaces: vec![Space::default(); 2],
         ..of_tasks(&machine, "two processes", tasks.collect(), 0)
@@ -346,16 +301,10 @@ fn gathered(mode: Mode) -> Vec<f64> {
 fn balancing_brings_tasks_to_the_llc_that_they_prefer() {
     for mode in ON {
         let shares = gathered(mode);
-        assert!(
-            shares.iter().all(|share| *share > 0.9),
-            "{mode}: {shares:?}"
-        );
+        assert!(shares.iter().all(|share| *share > 0.9), "{mode}: {shares:?}");
     }
     let shares = gathered(Mode::Off);
-    assert!(
-        shares.iter().any(|share| *share < 0.9),
-        "off gathers them too: {shares:?}"
-    );
+    assert!(shares.iter().any(|share| *share < 0.9), "off gathers them too: {shares:?}");
 }
 
 #[test]

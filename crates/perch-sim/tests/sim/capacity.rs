@@ -54,10 +54,7 @@ fn kinds(machine: &Machine) -> (Vec<usize>, Vec<usize>) {
 /// with a task that soon ends.
 fn hogs_from(machine: &Machine, n: usize, start: usize) -> Vec<TaskSpec> {
     let all = 0..machine.cpus.len();
-    let child = |_| TaskSpec {
-        start: None,
-        ..task(machine, hog(), all.clone())
-    };
+    let child = |_| TaskSpec { start: None, ..task(machine, hog(), all.clone()) };
     let mut tasks: Vec<TaskSpec> = (0..n).map(child).collect();
     let mut parent = vec![Op::Run(Dist::Const(5 * MS))];
     parent.extend((0..n as u32).map(Op::Fork));
@@ -70,12 +67,7 @@ fn hogs_from(machine: &Machine, n: usize, start: usize) -> Vec<TaskSpec> {
 
 /// A task that runs `work_ns` of full capacity every `period_ns`, by a timer.
 fn periodic(work_ns: u64, period_ns: u64) -> Vec<Op> {
-    vec![
-        Op::Run(Dist::Const(work_ns)),
-        Op::Count,
-        Op::Sleep(Dist::Const(period_ns)),
-        Op::Jump(0),
-    ]
+    vec![Op::Run(Dist::Const(work_ns)), Op::Count, Op::Sleep(Dist::Const(period_ns)), Op::Jump(0)]
 }
 
 /// The CPUs that run something.
@@ -207,18 +199,10 @@ fn hogs_end_on_the_big_cpus_of_the_library() {
         let machine = machine(name);
         let (big, little) = kinds(&machine);
         for era in SCANNING {
-            let load = of_tasks(
-                &machine,
-                "hogs",
-                hogs_from(&machine, big.len(), little[0]),
-                0,
-            );
+            let load = of_tasks(&machine, "hogs", hogs_from(&machine, big.len(), little[0]), 0);
             let mut on_big = 0;
             checked(&scenario(&machine, era, load, [0, 1000]), 10 * MS, |now| {
-                on_big = now.tasks[..big.len()]
-                    .iter()
-                    .filter(|t| big.contains(&t.cpu))
-                    .count();
+                on_big = now.tasks[..big.len()].iter().filter(|t| big.contains(&t.cpu)).count();
             });
             assert_eq!(on_big, big.len(), "{name} {era}");
         }
@@ -232,22 +216,12 @@ fn idle_little_cpus_take_nothing_from_big_ones() {
         let (big, _) = kinds(&machine);
         for era in SCANNING {
             // The first second is for their way to the big CPUs.
-            let hogs = big
-                .iter()
-                .map(|_| task(&machine, hog(), 0..machine.cpus.len()));
+            let hogs = big.iter().map(|_| task(&machine, hog(), 0..machine.cpus.len()));
             let load = of_tasks(&machine, "hogs", hogs.collect(), 0);
-            let metrics = checked(
-                &scenario(&machine, era, load, [1000, 3000]),
-                100 * MS,
-                |_| {},
-            );
+            let metrics = checked(&scenario(&machine, era, load, [1000, 3000]), 100 * MS, |_| {});
             assert_eq!(metrics.balanced.iter().sum::<u64>(), 0, "{name} {era}");
             let full = big.len() as u64 * metrics.simulated_ns;
-            assert!(
-                metrics.busy_ns.abs_diff(full) < MS,
-                "{name} {era}: {}",
-                metrics.busy_ns
-            );
+            assert!(metrics.busy_ns.abs_diff(full) < MS, "{name} {era}: {}", metrics.busy_ns);
         }
     }
 }
@@ -266,10 +240,7 @@ fn is_clamped_misfit(
     program: Vec<Op>,
     uclamp: (u32, u32),
 ) -> bool {
-    let spec = TaskSpec {
-        uclamp,
-        ..task(machine, program, cpus.iter().copied())
-    };
+    let spec = TaskSpec { uclamp, ..task(machine, program, cpus.iter().copied()) };
     let load = of_tasks(machine, "one task", vec![spec], 0);
     let mut is = false;
     checked(&scenario(machine, era, load, [400, 200]), MS, |now| {
@@ -318,10 +289,7 @@ fn a_clamp_decides_what_fits() {
     // The least share of wake-ups, over some seeds, that big CPUs get.
     let big = |keys: &str| {
         let spec = format!("runsleep:sleep_us=4000,{keys}");
-        let modes = Modes {
-            capacity: Mode::Posted,
-            ..Modes::default()
-        };
+        let modes = Modes { capacity: Mode::Posted, ..Modes::default() };
         let share = |seed| {
             let run = Scenario {
                 policy: Policy::new(Era::V5_5, modes),
@@ -353,10 +321,7 @@ fn only_posted_bounces_a_pair_that_fits_where_it_is() {
     for name in LIBRARY {
         let machine = machine(name);
         let run = |era, capacity| {
-            let modes = Modes {
-                capacity,
-                ..Modes::default()
-            };
+            let modes = Modes { capacity, ..Modes::default() };
             let pair = workload(&machine, "pipe:pairs=1");
             let metrics = Scenario {
                 policy: Policy::new(era, modes),
@@ -368,20 +333,11 @@ fn only_posted_bounces_a_pair_that_fits_where_it_is() {
         };
         for era in [Era::V5_5, Era::V6_5] {
             let (bounced, slow) = run(era, Mode::Posted);
-            assert!(
-                bounced > 0.9,
-                "{name}, {era}: {bounced} of the wake-ups move"
-            );
+            assert!(bounced > 0.9, "{name}, {era}: {bounced} of the wake-ups move");
             for mode in [Mode::Upstream, Mode::Perch] {
                 let (moved, fast) = run(era, mode);
-                assert!(
-                    moved < 0.01,
-                    "{name}, {era}, {mode}: {moved} of the wake-ups move"
-                );
-                assert!(
-                    fast > slow,
-                    "{name}, {era}, {mode}: {fast} rounds, posted {slow}"
-                );
+                assert!(moved < 0.01, "{name}, {era}, {mode}: {moved} of the wake-ups move");
+                assert!(fast > slow, "{name}, {era}, {mode}: {fast} rounds, posted {slow}");
             }
         }
     }

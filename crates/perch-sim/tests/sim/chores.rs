@@ -34,10 +34,7 @@ fn a_tick_takes_its_time_from_who_runs() {
         // A burst more or less at either end.
         let slack = 2.0 / free;
         let is = ticking / free;
-        assert!(
-            (is - due).abs() <= slack + 1e-3,
-            "{tick_ns} ns at {hz} Hz: {is}, due {due}"
-        );
+        assert!((is - due).abs() <= slack + 1e-3, "{tick_ns} ns at {hz} Hz: {is}, due {due}");
     }
 }
 
@@ -46,21 +43,13 @@ fn latencies(tick_ns: u32, sleep_ns: u64) -> Metrics {
     let machine = with_ticks("kunpeng920", tick_ns);
     let waker = vec![
         Op::Run(Dist::Const(2000)),
-        Op::Send {
-            channel: 0,
-            lines: 1,
-            sync: false,
-        },
+        Op::Send { channel: 0, lines: 1, sync: false },
         // Odd, so that wake-ups fall on every moment between two ticks.
         Op::Run(Dist::Const(sleep_ns)),
         Op::Jump(0),
     ];
-    let sleeper = vec![
-        Op::Receive { channel: 0 },
-        Op::Run(Dist::Const(5000)),
-        Op::Count,
-        Op::Jump(0),
-    ];
+    let sleeper =
+        vec![Op::Receive { channel: 0 }, Op::Run(Dist::Const(5000)), Op::Count, Op::Jump(0)];
     let tasks = vec![task(&machine, sleeper, 1..2), task(&machine, waker, 0..1)];
     run(&machine, tasks, 1, 1000)
 }
@@ -70,16 +59,9 @@ fn a_wake_up_waits_for_the_tick_of_an_idle_cpu() {
     let tick_ns = 50_000;
     // Awake again within a tick's time: the idle CPU keeps its tick.
     let (free, ticking) = (latencies(0, 100_003), latencies(tick_ns, 100_003));
-    assert_eq!(
-        free.max_latency_ns,
-        free.latency_ns / free.latencies,
-        "all alike"
-    );
+    assert_eq!(free.max_latency_ns, free.latency_ns / free.latencies, "all alike");
     let longer = ticking.max_latency_ns - free.max_latency_ns;
-    assert!(
-        longer > 0 && longer <= u64::from(tick_ns),
-        "{longer} ns more"
-    );
+    assert!(longer > 0 && longer <= u64::from(tick_ns), "{longer} ns more");
     // Asleep for several ticks' time: it is stopped.
     let (free, ticking) = (latencies(0, 5_000_003), latencies(tick_ns, 5_000_003));
     assert_eq!(ticking.max_latency_ns, free.max_latency_ns);

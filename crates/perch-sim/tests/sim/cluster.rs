@@ -17,18 +17,11 @@ fn run(era: Era, mode: Mode, spec: &str) -> Outcome {
 }
 
 fn count(outcome: &Outcome, reasons: &[Reason]) -> u64 {
-    reasons
-        .iter()
-        .map(|&r| outcome.metrics.by_reason[r as usize])
-        .sum()
+    reasons.iter().map(|&r| outcome.metrics.by_reason[r as usize]).sum()
 }
 
-const CLUSTER: [Reason; 4] = [
-    Reason::ClusterCore,
-    Reason::ClusterScan,
-    Reason::ClusterPrev,
-    Reason::ClusterRecent,
-];
+const CLUSTER: [Reason; 4] =
+    [Reason::ClusterCore, Reason::ClusterScan, Reason::ClusterPrev, Reason::ClusterRecent];
 
 proptest! {
     #![proptest_config(config(60))]
@@ -70,11 +63,7 @@ fn off_gives_no_cluster_reasons_and_the_others_do() {
         assert_eq!(count(&off, &CLUSTER), 0);
         for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
             let on = run(era, mode, "tcp_rr:n=8,where=node0");
-            assert!(
-                count(&on, &CLUSTER) > 0,
-                "{era} {mode}: {:?}",
-                on.metrics.by_reason
-            );
+            assert!(count(&on, &CLUSTER) > 0, "{era} {mode}: {:?}", on.metrics.by_reason);
         }
     }
 }

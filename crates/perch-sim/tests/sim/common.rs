@@ -45,20 +45,14 @@ pub fn policy(era: Era, mode: Mode) -> Policy {
         Era::V3_4 => [Mode::Off, mode],
         _ => [mode, Mode::Off],
     };
-    let modes = Modes {
-        cluster,
-        steer,
-        ..Modes::default()
-    };
+    let modes = Modes { cluster, steer, ..Modes::default() };
     Policy::new(era, modes)
 }
 
 /// The whole trace, and what came of the run.
 pub fn traced(scenario: &Scenario) -> (String, Outcome) {
     let mut trace = Vec::new();
-    let outcome = scenario
-        .run_traced(&mut trace)
-        .expect("a scenario that runs");
+    let outcome = scenario.run_traced(&mut trace).expect("a scenario that runs");
     (String::from_utf8(trace).expect("text"), outcome)
 }
 
@@ -117,12 +111,7 @@ pub fn task(
 /// A workload of these tasks.
 pub fn of_tasks(machine: &Machine, spec: &str, tasks: Vec<TaskSpec>, channels: usize) -> Workload {
     let template = workload(machine, "runsleep:tasks=1");
-    Workload {
-        spec: spec.to_string(),
-        tasks,
-        channels,
-        ..template
-    }
+    Workload { spec: spec.to_string(), tasks, channels, ..template }
 }
 
 /// A loop that computes for ever.
@@ -132,11 +121,7 @@ pub fn hog() -> Vec<Op> {
 
 /// A loop that does `pause` and then wakes the task that [`wakee`] describes.
 pub fn waker(pause: Op) -> Vec<Op> {
-    let send = Op::Send {
-        channel: 0,
-        lines: 0,
-        sync: false,
-    };
+    let send = Op::Send { channel: 0, lines: 0, sync: false };
     vec![pause, send, Op::Jump(0)]
 }
 
@@ -173,14 +158,9 @@ pub struct Decision {
 /// The decisions of a trace.
 pub fn decisions(trace: &str) -> Vec<Decision> {
     let number = |line: &str, key: &str| -> u64 {
-        let at = line
-            .find(key)
-            .unwrap_or_else(|| panic!("no {key} in {line}"))
-            + key.len();
+        let at = line.find(key).unwrap_or_else(|| panic!("no {key} in {line}")) + key.len();
         let end = line[at..].find(' ').map_or(line.len(), |n| at + n);
-        line[at..end]
-            .parse()
-            .unwrap_or_else(|_| panic!("{key} in {line}"))
+        line[at..end].parse().unwrap_or_else(|_| panic!("{key} in {line}"))
     };
     let decision = |line: &str| Decision {
         now_ns: number(line, ""),

@@ -31,20 +31,13 @@ fn metrics(scenario: &Scenario) -> Metrics {
 
 fn flag_line(metrics: &Metrics) -> Option<Line> {
     let c2c = metrics.c2c.as_ref().expect("lines are modelled");
-    c2c.lines
-        .iter()
-        .find(|l| l.name == "root_domain+0x0")
-        .cloned()
+    c2c.lines.iter().find(|l| l.name == "root_domain+0x0").cloned()
 }
 
 /// Two tasks on each of these CPUs that sleep and run: each wake-up onto a busy CPU reads the
 /// root domain's flag.
 fn crowds(machine: &Arc<Machine>, cpus: impl Iterator<Item = usize>) -> Vec<TaskSpec> {
-    let nap = vec![
-        Op::Run(Dist::Const(70_000)),
-        Op::Sleep(Dist::Const(30_000)),
-        Op::Jump(0),
-    ];
+    let nap = vec![Op::Run(Dist::Const(70_000)), Op::Sleep(Dist::Const(30_000)), Op::Jump(0)];
     let two = |cpu| [0, 1].map(|_| task(machine, nap.clone(), cpu..cpu + 1));
     cpus.flat_map(two).collect()
 }
@@ -61,27 +54,14 @@ fn kernel_time_is_what_was_charged() {
         Op::Jump(0),
     ];
     for era in ERAS {
-        let load = of_tasks(
-            &kunpeng,
-            "calls",
-            vec![task(&kunpeng, call.clone(), 3..4)],
-            0,
-        );
+        let load = of_tasks(&kunpeng, "calls", vec![task(&kunpeng, call.clone(), 3..4)], 0);
         let found = metrics(&scenario(&kunpeng, era, load, [10, 400]));
         let switches = found.context_switches * u64::from(kunpeng.hardware.context_switch_ns);
         let calls = found.context_switches * 10_000;
         let off = found.kernel_ns.abs_diff(switches + calls);
-        assert!(
-            off <= 12_000,
-            "{era}: {} for {}",
-            found.kernel_ns,
-            switches + calls
-        );
+        assert!(off <= 12_000, "{era}: {} for {}", found.kernel_ns, switches + calls);
         let share = found.kernel_pct();
-        assert!(
-            (share - 100.0 * 11.0 / 41.0).abs() < 1.0,
-            "{era}: {share} %"
-        );
+        assert!((share - 100.0 * 11.0 / 41.0).abs() < 1.0, "{era}: {share} %");
     }
 }
 
@@ -117,11 +97,7 @@ fn readers_of_a_constant_flag_never_meet() {
 /// Such a CPU is charged ever more and never comes to work all of it off; a random machine may have one.
 fn ticks_outlast_themselves(scenario: &Scenario) -> bool {
     let hardware = &scenario.machine.hardware;
-    let capacities = scenario
-        .machine
-        .cpus
-        .iter()
-        .map(|cpu| u64::from(cpu.capacity));
+    let capacities = scenario.machine.cpus.iter().map(|cpu| u64::from(cpu.capacity));
     let slowest = capacities.min().unwrap_or(1024) * u64::from(hardware.smt_throughput_1024) / 2048;
     let tick_ns = 1_000_000_000 / u64::from(scenario.hz);
     u64::from(hardware.tick_ns) * 1024 / slowest.max(1) > tick_ns

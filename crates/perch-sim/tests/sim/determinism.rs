@@ -13,10 +13,7 @@ use crate::common::{ERAS, config, machine, policy, scenario, traced, workload};
 use crate::load::random;
 
 fn in_mode(scenario: &Scenario, mode: Mode) -> Scenario {
-    Scenario {
-        policy: policy(scenario.policy.era(), mode),
-        ..scenario.clone()
-    }
+    Scenario { policy: policy(scenario.policy.era(), mode), ..scenario.clone() }
 }
 
 /// Off in the same process, while every other arm runs beside it and before it.
@@ -30,11 +27,7 @@ fn off_is_alone(scenario: &Scenario) -> Result<(), String> {
         }
         scope.spawn(|| traced(&off)).join().expect("off runs")
     });
-    if alone == beside && alone == traced(&off) {
-        Ok(())
-    } else {
-        Err("off saw the others".into())
-    }
+    if alone == beside && alone == traced(&off) { Ok(()) } else { Err("off saw the others".into()) }
 }
 
 /// Every mode gives the trace and the outcome of off.
@@ -93,21 +86,14 @@ fn another_seed_gives_another_trace() {
     let kunpeng = machine("kunpeng920");
     let spec = workload(&kunpeng, "tcp_rr:n=4,where=node0");
     let one = scenario(&kunpeng, ERAS[0], spec, [0, 12]);
-    let two = Scenario {
-        seed: 2,
-        ..one.clone()
-    };
+    let two = Scenario { seed: 2, ..one.clone() };
     assert_ne!(traced(&one).0, traced(&two).0);
 }
 
 #[test]
 fn machines_of_the_library_without_clusters_make_no_difference() {
-    let loads = [
-        "tcp_rr:n=24",
-        "tbench:n=8",
-        "runsleep:tasks=3/cpu,run_us=90,sleep_us=60",
-        "pipe:pairs=9",
-    ];
+    let loads =
+        ["tcp_rr:n=24", "tbench:n=8", "runsleep:tasks=3/cpu,run_us=90,sleep_us=60", "pipe:pairs=9"];
     let mut tried = 0;
     for name in library::names() {
         let machine = machine(name);

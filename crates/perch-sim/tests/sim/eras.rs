@@ -19,10 +19,8 @@ fn every_release_runs_with_its_books_in_order() {
     assert_eq!(releases.len(), 16 + 21 + 20 + 20 + 3);
     for (n, era) in (0u64..).zip(releases) {
         for seed in 4 * n..4 * n + 4 {
-            let scenario = Scenario {
-                policy: Policy::new(era, Modes::default()),
-                ..random(seed, 12)
-            };
+            let scenario =
+                Scenario { policy: Policy::new(era, Modes::default()), ..random(seed, 12) };
             if scenario.workload.check(era).is_ok() {
                 checked(&scenario, MS, |_| {});
             }

@@ -17,10 +17,7 @@ fn box24() -> Arc<Machine> {
 }
 
 fn hogs(machine: &Machine, nices: &[i8], cpus: std::ops::Range<usize>) -> Vec<TaskSpec> {
-    let one = |&nice| TaskSpec {
-        nice,
-        ..task(machine, hog(), cpus.clone())
-    };
+    let one = |&nice| TaskSpec { nice, ..task(machine, hog(), cpus.clone()) };
     nices.iter().map(one).collect()
 }
 
@@ -53,10 +50,7 @@ fn nice_levels_share_by_weight() {
             let all: f64 = weights.iter().sum();
             for (share, weight) in shares(&first, &last).iter().zip(&weights) {
                 let due = weight / all;
-                assert!(
-                    (share - due).abs() < 0.02,
-                    "{era} {nices:?}: {share:.3}, due {due:.3}"
-                );
+                assert!((share - due).abs() < 0.02, "{era} {nices:?}: {share:.3}, due {due:.3}");
             }
         }
     }
@@ -66,19 +60,11 @@ fn nice_levels_share_by_weight() {
 fn sixteen_hogs_on_eight_cpus_each_get_half_a_cpu() {
     for era in ERAS {
         let machine = box24();
-        let load = of_tasks(
-            &machine,
-            "16 hogs on cpu0-7",
-            hogs(&machine, &[0; 16], 0..8),
-            0,
-        );
+        let load = of_tasks(&machine, "16 hogs on cpu0-7", hogs(&machine, &[0; 16], 0..8), 0);
         let (first, last) = ends(&scenario(&machine, era, load, [2000, 4000]), 10 * MS);
         for (task, share) in shares(&first, &last).iter().enumerate() {
             let half = share * 8.0;
-            assert!(
-                (half - 0.5).abs() < 0.025,
-                "{era}: task {task} has {half:.3} of a CPU"
-            );
+            assert!((half - 0.5).abs() < 0.025, "{era}: task {task} has {half:.3} of a CPU");
         }
     }
 }
@@ -87,37 +73,20 @@ fn sixteen_hogs_on_eight_cpus_each_get_half_a_cpu() {
 fn longest_wait_ns(era: Era) -> (u64, u64) {
     let machine = box24();
     let mut tasks = hogs(&machine, &[0, 0, 0], 0..1);
-    let (work, rest) = (
-        Op::Run(Dist::Const(200_000)),
-        Op::Sleep(Dist::around(15 * MS, 30)),
-    );
-    tasks.push(task(
-        &machine,
-        vec![work, rest, Op::Count, Op::Jump(0)],
-        0..1,
-    ));
+    let (work, rest) = (Op::Run(Dist::Const(200_000)), Op::Sleep(Dist::around(15 * MS, 30)));
+    tasks.push(task(&machine, vec![work, rest, Op::Count, Op::Jump(0)], 0..1));
     let load = of_tasks(&machine, "3 hogs and a sleeper on cpu0", tasks, 0);
     let scenario = scenario(&machine, era, load, [200, 4000]);
     let metrics = checked(&scenario, MS, |_| {});
-    assert!(
-        metrics.counted > 150,
-        "{era}: the sleeper got through {} times",
-        metrics.counted
-    );
-    (
-        metrics.max_latency_ns,
-        metrics.latency_ns / metrics.latencies,
-    )
+    assert!(metrics.counted > 150, "{era}: the sleeper got through {} times", metrics.counted);
+    (metrics.max_latency_ns, metrics.latency_ns / metrics.latencies)
 }
 
 #[test]
 fn a_cfs_sleeper_preempts_at_once() {
     let (longest, mean) = longest_wait_ns(Era::V6_5);
     // Its credit is three times the wakeup granularity: it waits for a switch, no longer.
-    assert!(
-        longest < MS && mean < MS / 10,
-        "longest {longest}, mean {mean}"
-    );
+    assert!(longest < MS && mean < MS / 10, "longest {longest}, mean {mean}");
 }
 
 #[test]
@@ -125,28 +94,17 @@ fn an_eevdf_sleeper_preempts_who_has_run_ahead() {
     let (longest, mean) = longest_wait_ns(Era::V7_2);
     // A hog beyond the mean has no protection. One that is owed time keeps its slice of 2.8 ms,
     // which ticks 4 ms apart stretch, and each of the others may come before the sleeper's deadline.
-    assert!(
-        longest < 12 * MS && mean < MS,
-        "longest {longest}, mean {mean}"
-    );
+    assert!(longest < 12 * MS && mean < MS, "longest {longest}, mean {mean}");
 }
 
 /// The mean and the longest time that a task waits which a task on another CPU of the LLC wakes on a
 /// hog's CPU.
 fn wait_beside_a_hog_ns(era: Era) -> (u64, u64) {
     let machine = machine("kunpeng920");
-    let send = Op::Send {
-        channel: 0,
-        lines: 1,
-        sync: false,
-    };
+    let send = Op::Send { channel: 0, lines: 1, sync: false };
     let sender = vec![Op::Sleep(Dist::Const(9 * MS + MS / 7)), send, Op::Jump(0)];
-    let receiver = vec![
-        Op::Receive { channel: 0 },
-        Op::Run(Dist::Const(MS / 10)),
-        Op::Count,
-        Op::Jump(0),
-    ];
+    let receiver =
+        vec![Op::Receive { channel: 0 }, Op::Run(Dist::Const(MS / 10)), Op::Count, Op::Jump(0)];
     let tasks = vec![
         task(&machine, hog(), 1..2),
         task(&machine, receiver, 1..2),
@@ -165,10 +123,7 @@ fn only_a_lazy_kernel_lets_a_wakee_wait_for_the_tick() {
     assert!(mean < MS / 10, "6.15: mean {mean}");
     // No interrupt tells the hog's CPU, and a hog makes no system call.
     let (mean, longest) = wait_beside_a_hog_ns(Era::V7_2);
-    assert!(
-        mean > MS / 2 && longest < 4 * MS + MS / 10,
-        "7.2: mean {mean}, longest {longest}"
-    );
+    assert!(mean > MS / 2 && longest < 4 * MS + MS / 10, "7.2: mean {mean}, longest {longest}");
 }
 
 #[test]
@@ -204,21 +159,14 @@ fn lags_stay_within(era: Era, limit_ns: i64) {
     scenario.hz = 1000;
     let (mut low, mut high) = (0, 0);
     checked(&scenario, MS / 2, |now| {
-        for t in now
-            .tasks
-            .iter()
-            .filter(|t| now.now_ns > 500 * MS && (t.running || t.waiting))
-        {
+        for t in now.tasks.iter().filter(|t| now.now_ns > 500 * MS && (t.running || t.waiting)) {
             low = low.min(t.lag_ns);
             high = high.max(t.lag_ns);
         }
     });
     // As virtual time of the lightest: 1024/526.
     let limit = limit_ns * 1024 / 526;
-    assert!(
-        -limit <= low && high <= limit,
-        "{era}: lags from {low} to {high}, limit {limit}"
-    );
+    assert!(-limit <= low && high <= limit, "{era}: lags from {low} to {high}, limit {limit}");
     assert!(
         low < -500_000 && high > 500_000,
         "{era}: lags from {low} to {high}: nothing was tested"
@@ -230,17 +178,10 @@ fn a_task_that_ends_gives_its_share_to_the_others() {
     for era in ERAS {
         let machine = box24();
         let mut tasks = hogs(&machine, &[0, 0], 0..1);
-        tasks.push(task(
-            &machine,
-            vec![Op::Run(Dist::Const(30 * MS)), Op::Exit],
-            0..1,
-        ));
+        tasks.push(task(&machine, vec![Op::Run(Dist::Const(30 * MS)), Op::Exit], 0..1));
         let load = of_tasks(&machine, "2 hogs, one task that ends", tasks, 0);
         let (first, last) = ends(&scenario(&machine, era, load, [300, 1000]), MS);
         let shares = shares(&first, &last);
-        assert!(
-            (shares[0] - 0.5).abs() < 0.02 && shares[2] == 0.0,
-            "{era}: {shares:?}"
-        );
+        assert!((shares[0] - 0.5).abs() < 0.02 && shares[2] == 0.0, "{era}: {shares:?}");
     }
 }

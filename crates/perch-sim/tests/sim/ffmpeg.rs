@@ -30,24 +30,13 @@ fn by_itself_it_is_what_was_measured_on_the_machine_with_480_cpus() {
     assert_eq!(load.spaces.len(), 60);
     let mut used = vec![false; 480];
     for instance in 0..60u32 {
-        let threads: Vec<_> = load
-            .tasks
-            .iter()
-            .filter(|t| t.space == Some(instance))
-            .collect();
+        let threads: Vec<_> = load.tasks.iter().filter(|t| t.space == Some(instance)).collect();
         // 9 decoders, 8 filters, a lookahead, 12 encoders, FFmpeg's own five, and the main thread.
-        let rt = threads
-            .iter()
-            .filter(|t| t.class == Class::Fifo(99))
-            .count();
+        let rt = threads.iter().filter(|t| t.class == Class::Fifo(99)).count();
         let fair = threads.iter().filter(|t| t.class == Class::Fair).count();
         assert_eq!((rt, fair), (35, 1));
         let cpus: Vec<usize> = threads[0].allowed.iter().collect();
-        assert!(
-            threads
-                .iter()
-                .all(|t| t.allowed.iter().eq(cpus.iter().copied()))
-        );
+        assert!(threads.iter().all(|t| t.allowed.iter().eq(cpus.iter().copied())));
         let mut cores: Vec<u32> = cpus.iter().map(|&cpu| rt480.cpus[cpu].core).collect();
         cores.sort_unstable();
         cores.dedup();
@@ -57,11 +46,7 @@ fn by_itself_it_is_what_was_measured_on_the_machine_with_480_cpus() {
     }
     assert!(used.iter().all(|&used| used));
     let bound = load.tasks.iter().filter(|t| t.space.is_none());
-    assert!(
-        bound
-            .clone()
-            .all(|t| t.class == Class::Fair && t.allowed.weight() == 1)
-    );
+    assert!(bound.clone().all(|t| t.class == Class::Fair && t.allowed.weight() == 1));
     assert_eq!(bound.count(), 480);
 }
 
@@ -75,32 +60,16 @@ fn keys_that_make_no_sense_are_refused() {
     };
     let (rt480, x5570) = (machine("rt480"), machine("x5570"));
     refused(&rt480, "ffmpeg:instances=61", &["488 CPUs", "480"]);
-    refused(
-        &rt480,
-        "ffmpeg:instances=0",
-        &["instances=0", "from 1 to 480"],
-    );
-    refused(
-        &rt480,
-        "ffmpeg:cpus_per_instance=7",
-        &["would share a core", "whole cores"],
-    );
+    refused(&rt480, "ffmpeg:instances=0", &["instances=0", "from 1 to 480"]);
+    refused(&rt480, "ffmpeg:cpus_per_instance=7", &["would share a core", "whole cores"]);
     refused(&x5570, "ffmpeg:cpus_per_instance=17", &["from 1 to 16"]);
     refused(&x5570, "ffmpeg:priority=100", &["from 1 to 99"]);
     refused(&x5570, "ffmpeg:encoders=0", &["from 1 to 32"]);
     refused(&x5570, "ffmpeg:decoders=33", &["from 1 to 32"]);
     refused(&x5570, "ffmpeg:rows=0", &["from 1 to 1000"]);
     refused(&x5570, "ffmpeg:encode_us=0", &["from 1 to"]);
-    refused(
-        &x5570,
-        "ffmpeg:threads=4",
-        &["no key \"threads\"", "encoders"],
-    );
-    refused(
-        &x5570,
-        "ffmpeg:kernel_us=some",
-        &["kernel_us=some", "whole number"],
-    );
+    refused(&x5570, "ffmpeg:threads=4", &["no key \"threads\"", "encoders"]);
+    refused(&x5570, "ffmpeg:kernel_us=some", &["kernel_us=some", "whole number"]);
 }
 
 /// The work of a frame does not depend on how many threads share it.
@@ -148,10 +117,7 @@ fn a_frame_is_the_same_work_whatever_the_threads() {
         "ffmpeg:cpus_per_instance=16,encoders=32,rows=270",
     ] {
         let mean = mean(spec);
-        assert!(
-            (mean / whole - 1.0).abs() < 0.002,
-            "{spec}: {mean}, not {whole}"
-        );
+        assert!((mean / whole - 1.0).abs() < 0.002, "{spec}: {mean}, not {whole}");
     }
 }
 
@@ -180,10 +146,7 @@ fn the_slowest_stage_sets_the_pace() {
         [500, 2000],
     );
     let (found, most) = (fps(&outcome), 1e9 / 30e6);
-    assert!(
-        found < most * 1.02 && found > most * 0.96,
-        "{found} of {most}"
-    );
+    assert!(found < most * 1.02 && found > most * 0.96, "{found} of {most}");
     assert_eq!(outcome.metrics.counted as f64, found * 2.0);
 }
 
@@ -197,37 +160,20 @@ fn threads_that_wait_for_rows_still_fill_their_cpus() {
     // Whole frames make 14 wake-ups at most: the others are rows'.
     let wakeups = outcome.metrics.rt.wakeups as f64 / outcome.metrics.counted as f64;
     assert!(wakeups > 16.0, "{wakeups} wake-ups a frame");
-    let names: Vec<_> = outcome
-        .scores
-        .iter()
-        .map(|s| (s.name.as_str(), s.unit))
-        .collect();
+    let names: Vec<_> = outcome.scores.iter().map(|s| (s.name.as_str(), s.unit)).collect();
     assert_eq!(names, [("fps", "frames/s"), ("kernel", "%")]);
     // 5 of 44.4 ms, and what scheduling takes.
-    assert!(
-        outcome.scores[1].value > 10.0,
-        "{}",
-        outcome.scores[1].value
-    );
+    assert!(outcome.scores[1].value > 10.0, "{}", outcome.scores[1].value);
 }
 
 fn counted(scenario: &Scenario, overload: Mode) -> Scenario {
-    let modes = Modes {
-        overload,
-        ..Modes::default()
-    };
-    Scenario {
-        policy: Policy::new(Era::V6_15, modes),
-        ..scenario.clone()
-    }
+    let modes = Modes { overload, ..Modes::default() };
+    Scenario { policy: Policy::new(Era::V6_15, modes), ..scenario.clone() }
 }
 
 fn laid_out(scenario: &Scenario, modes: &str) -> Scenario {
     let modes = modes.parse().expect("modes that there are");
-    Scenario {
-        policy: Policy::new(Era::V6_15, modes),
-        ..scenario.clone()
-    }
+    Scenario { policy: Policy::new(Era::V6_15, modes), ..scenario.clone() }
 }
 
 /// The mechanism changes what it costs to know of overloaded CPUs, and nothing else: where lines
@@ -270,14 +216,9 @@ fn the_counters_line_is_among_the_first_before_and_gone_after() {
                 encode_us=2400,kernel_us=490,kworker_ms=0";
     let baseline = scenario(&rt480, Era::V6_15, workload(&rt480, spec), [15, 5]);
     let line = |mode| {
-        let outcome = counted(&baseline, mode)
-            .run()
-            .expect("a scenario that runs");
+        let outcome = counted(&baseline, mode).run().expect("a scenario that runs");
         let c2c = outcome.metrics.c2c.expect("contended lines");
-        let at = c2c
-            .lines
-            .iter()
-            .position(|line| line.name == "root_domain+0x0");
+        let at = c2c.lines.iter().position(|line| line.name == "root_domain+0x0");
         at.map(|at| (at, c2c.lines[at].total.hitm(), c2c.lines[0].total.hitm()))
     };
     let (rank, hitm, most) = line(Mode::Off).expect("the line is used");
@@ -288,10 +229,7 @@ fn the_counters_line_is_among_the_first_before_and_gone_after() {
     for mode in [Mode::Posted, Mode::Perch] {
         // The fair class's flag is left there.
         if let Some((rank, hitm, most)) = line(mode) {
-            assert!(
-                rank > 0 && hitm * 100 < most,
-                "{mode:?}: {rank}, {hitm} of {most}"
-            );
+            assert!(rank > 0 && hitm * 100 < most, "{mode:?}: {rank}, {hitm} of {most}");
         }
     }
 }

@@ -27,38 +27,26 @@ fn groups(of: &[(Option<usize>, u32)]) -> Vec<GroupSpec> {
 
 /// Hogs on the first `cpus` CPUs, each in the group of this number.
 fn hogs(machine: &Machine, of: &[Option<usize>], cpus: usize) -> Vec<TaskSpec> {
-    let one = |&group| TaskSpec {
-        group,
-        ..task(machine, hog(), 0..cpus)
-    };
+    let one = |&group| TaskSpec { group, ..task(machine, hog(), 0..cpus) };
     of.iter().map(one).collect()
 }
 
 fn grouped(machine: &Machine, groups: Vec<GroupSpec>, tasks: Vec<TaskSpec>) -> Workload {
-    Workload {
-        groups,
-        ..of_tasks(machine, "groups", tasks, 0)
-    }
+    Workload { groups, ..of_tasks(machine, "groups", tasks, 0) }
 }
 
 /// A random scenario whose tasks are in random groups, nested up to four deep.
 fn random_grouped(seed: u64, max_cpus: usize) -> Scenario {
     let mut scenario = random(seed, max_cpus);
     let mut dice = Dice::new(!seed);
-    let modes = Modes {
-        steer: Mode::ALL[dice.range(0, 3) as usize],
-        ..scenario.policy.modes()
-    };
+    let modes = Modes { steer: Mode::ALL[dice.range(0, 3) as usize], ..scenario.policy.modes() };
     let era = match dice.chance(30) {
         true => Era::V3_4,
         false => scenario.policy.era(),
     };
     let modes = match era.check(&modes) {
         Ok(()) => modes,
-        Err(_) => Modes {
-            steer: modes.steer,
-            ..Modes::default()
-        },
+        Err(_) => Modes { steer: modes.steer, ..Modes::default() },
     };
     scenario.policy = Policy::new(era, modes);
     let count = dice.range(1, 9) as usize;
@@ -182,15 +170,9 @@ fn a_group_of_everything_is_as_fair_as_none() {
     for era in [Era::V3_4, Era::V6_5, Era::V6_15, Era::V7_2] {
         let tasks = hogs(&machine, &[Some(0); 16], 8);
         let load = grouped(&machine, groups(&[(None, DEFAULT_SHARES)]), tasks);
-        for (task, had) in share_of(era, load, &machine, [2000, 4000])
-            .iter()
-            .enumerate()
-        {
+        for (task, had) in share_of(era, load, &machine, [2000, 4000]).iter().enumerate() {
             let half = had * 8.0;
-            assert!(
-                (half - 0.5).abs() < 0.03,
-                "{era}: task {task} has {half:.3} of a CPU"
-            );
+            assert!((half - 0.5).abs() < 0.03, "{era}: task {task} has {half:.3} of a CPU");
         }
     }
 }
@@ -203,35 +185,22 @@ fn wait_ns(era: Era, busy: bool) -> [u64; 2] {
     if busy {
         tasks.extend(hogs(&machine, &[Some(0)], 1));
     }
-    let (work, rest) = (
-        Op::Run(Dist::Const(500_000)),
-        Op::Sleep(Dist::around(3 * MS, 30)),
-    );
+    let (work, rest) = (Op::Run(Dist::Const(500_000)), Op::Sleep(Dist::around(3 * MS, 30)));
     tasks.push(TaskSpec {
         group: Some(0),
         ..task(&machine, vec![work, rest, Op::Count, Op::Jump(0)], 0..1)
     });
     let load = grouped(&machine, groups(&[(None, 8192), (None, 1024)]), tasks);
     let metrics = checked(&scenario(&machine, era, load, [500, 4000]), MS, |_| {});
-    assert!(
-        metrics.counted > 100,
-        "{era}: it got through {} times",
-        metrics.counted
-    );
-    [
-        metrics.latency_ns / metrics.latencies,
-        metrics.max_latency_ns,
-    ]
+    assert!(metrics.counted > 100, "{era}: it got through {} times", metrics.counted);
+    [metrics.latency_ns / metrics.latencies, metrics.max_latency_ns]
 }
 
 #[test]
 fn in_cfs_an_empty_group_queue_lends_its_wakee_the_credit() {
     for era in [Era::V3_4, Era::V5_5, Era::V6_5] {
         let [mean, longest] = wait_ns(era, false);
-        assert!(
-            mean < MS / 10 && longest < MS,
-            "{era}: mean {mean}, longest {longest}"
-        );
+        assert!(mean < MS / 10 && longest < MS, "{era}: mean {mean}, longest {longest}");
         // A hog of its own group keeps the group's entity where it is: the wakee's own credit only
         // counts against that hog.
         let [joined, _] = wait_ns(era, true);
@@ -245,10 +214,7 @@ fn in_eevdf_an_empty_group_queue_gives_no_credit_but_what_is_owed() {
         // It uses a seventh of the CPU and weighs eight times as much as the hog: it is owed time
         // whenever it wakes, and waits until the hog's slice of 2.8 ms is over, ticks 4 ms apart.
         let [mean, longest] = wait_ns(era, false);
-        assert!(
-            mean < 4 * MS && longest < 9 * MS,
-            "{era}: mean {mean}, longest {longest}"
-        );
+        assert!(mean < 4 * MS && longest < 9 * MS, "{era}: mean {mean}, longest {longest}");
     }
 }
 
@@ -259,20 +225,13 @@ fn two_groups_in_3_4() {
     let machine =
         Arc::new(Machine::regular("four", 1, 1, 1, 4, 1, 1).expect("a machine of 4 CPUs"));
     let mut tasks = hogs(&machine, &[Some(1); 4], 4);
-    let send = |channel| Op::Send {
-        channel,
-        lines: 10,
-        sync: true,
-    };
+    let send = |channel| Op::Send { channel, lines: 10, sync: true };
     let work = Op::Run(Dist::Const(40_000));
     let wait = |channel| Op::Receive { channel };
     let asks = vec![work, send(0), wait(1), Op::Count, Op::Jump(0)];
     let answers = vec![wait(0), work, send(1), Op::Jump(0)];
     for program in [asks, answers] {
-        tasks.push(TaskSpec {
-            group: Some(0),
-            ..task(&machine, program, 0..4)
-        });
+        tasks.push(TaskSpec { group: Some(0), ..task(&machine, program, 0..4) });
     }
     let load = Workload {
         groups: groups(&[(None, 8192), (None, 1024)]),
@@ -281,10 +240,7 @@ fn two_groups_in_3_4() {
     let mut text = String::new();
     for steer in [Mode::Off, Mode::Posted, Mode::Perch] {
         let mut scenario = scenario(&machine, Era::V3_4, load.clone(), [0, 12]);
-        let modes = Modes {
-            steer,
-            ..Modes::default()
-        };
+        let modes = Modes { steer, ..Modes::default() };
         scenario.policy = Policy::new(Era::V3_4, modes);
         let (trace, outcome) = traced(&scenario);
         let m = outcome.metrics;

@@ -56,10 +56,7 @@ fn drawn(seed: u64) -> Scenario {
     let load = vm(&machine, &keys, INSIDE[pick(INSIDE.len(), 13)]);
     let mut scenario = scenario(&machine, ERAS[pick(ERAS.len(), 17)], load, [0, 15]);
     scenario.seed = seed;
-    scenario.policy = policy(
-        ERAS[pick(ERAS.len(), 17)],
-        [Mode::Off, Mode::Perch][pick(2, 20)],
-    );
+    scenario.policy = policy(ERAS[pick(ERAS.len(), 17)], [Mode::Off, Mode::Perch][pick(2, 20)]);
     scenario
 }
 
@@ -128,20 +125,14 @@ fn a_wakeup_between_vcpus_costs_its_exits() {
         let outcome = outcome.expect("a run");
         let trips = outcome.metrics.counted as f64;
         let interrupts = outcome.metrics.guest.interrupts as f64;
-        assert!(
-            (interrupts / trips - 2.0).abs() < 0.01,
-            "{interrupts} {trips}"
-        );
+        assert!((interrupts / trips - 2.0).abs() < 0.01, "{interrupts} {trips}");
         200e6 / trips
     };
     // A way: two exits of the vCPU that takes the interrupt. The sender works its own off when
     // that is on its way, and the taker's halt is past by then.
     let dearer = trips(11_000) - trips(1000);
     let expected = 2.0 * 2.0 * 10_000.0;
-    assert!(
-        (dearer / expected - 1.0).abs() < 0.2,
-        "{dearer} of {expected}"
-    );
+    assert!((dearer / expected - 1.0).abs() < 0.2, "{dearer} of {expected}");
 }
 
 /// Two vCPUs on one CPU: while the task that holds the mutex is preempted with its vCPU, no task
@@ -189,10 +180,7 @@ fn hogs_leave_a_guest_its_share() {
             let scenario = scenario(&machine, era, load.clone(), [1000, 4000]);
             let metrics = scenario.run().expect("a run").metrics;
             let share = (metrics.counted * MS) as f64 / metrics.busy_ns as f64;
-            assert!(
-                (share / expected - 1.0).abs() < 0.03,
-                "{era} {hogs}: {share}, not {expected}"
-            );
+            assert!((share / expected - 1.0).abs() < 0.03, "{era} {hogs}: {share}, not {expected}");
         }
     }
 }
@@ -207,10 +195,7 @@ fn timers_come_with_the_guests_ticks() {
         let outcome = scenario(&machine, Era::V6_5, load, [100, 2000]).run();
         let each_us = 2e6 / outcome.expect("a run").metrics.counted as f64;
         let ticks = each_us / period_us;
-        assert!(
-            (2500.0..2600.0 + 2.0 * period_us).contains(&each_us),
-            "{hz}: {each_us}"
-        );
+        assert!((2500.0..2600.0 + 2.0 * period_us).contains(&each_us), "{hz}: {each_us}");
         assert!(hz == 1000 || (ticks - 1.0).abs() < 0.02, "{hz}: {each_us}");
     }
 }
@@ -243,18 +228,10 @@ fn two_guests_do_not_mix() {
     both.tasks.extend(other.tasks.into_iter().map(|task| {
         let moved = |op: &Op| match *op {
             Op::Vcpu { vcpu, .. } => Op::Vcpu { guest: 1, vcpu },
-            Op::Receive { channel } => Op::Receive {
-                channel: channel + channels,
-            },
-            Op::Send {
-                channel,
-                lines,
-                sync,
-            } => Op::Send {
-                channel: channel + channels,
-                lines,
-                sync,
-            },
+            Op::Receive { channel } => Op::Receive { channel: channel + channels },
+            Op::Send { channel, lines, sync } => {
+                Op::Send { channel: channel + channels, lines, sync }
+            }
             op => op,
         };
         TaskSpec {
@@ -287,11 +264,6 @@ fn vcpus_spin_for_a_lock_whose_holder_is_preempted() {
     let (spun, ran) = (spins.guest.spun_ns, spins.guest.vcpus_ran_ns);
     assert!((ran / 20..ran / 2).contains(&spun), "{spun} of {ran}");
     assert_eq!(asks.guest.spun_ns, 0);
-    assert!(
-        spins.counted * 20 < asks.counted * 19,
-        "{} against {}",
-        spins.counted,
-        asks.counted
-    );
+    assert!(spins.counted * 20 < asks.counted * 19, "{} against {}", spins.counted, asks.counted);
     assert_eq!(run("vcpus=4,where=cpu0-7").guest.spun_ns, 0);
 }

@@ -15,9 +15,7 @@ use crate::common::{
 /// A run of `hackbench:…` to its end.
 fn run(machine: &Arc<Machine>, era: Era, keys: &str) -> Outcome {
     let load = workload(machine, &format!("hackbench:{keys}"));
-    scenario(machine, era, load, [0, 60_000])
-        .run()
-        .expect("a scenario that ends")
+    scenario(machine, era, load, [0, 60_000]).run().expect("a scenario that ends")
 }
 
 #[test]
@@ -64,17 +62,8 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
     let (room, messages) = (8, 40);
     let writer = vec![
         Op::Run(Dist::Const(1000)),
-        Op::Write {
-            channel: 0,
-            lines: 1,
-            room,
-            low: room / 4,
-            sync: true,
-        },
-        Op::Repeat {
-            to: 0,
-            times: messages,
-        },
+        Op::Write { channel: 0, lines: 1, room, low: room / 4, sync: true },
+        Op::Repeat { to: 0, times: messages },
         Op::Exit,
     ];
     // It comes late, and then reads slowly.
@@ -83,10 +72,7 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
         Op::Receive { channel: 0 },
         Op::Run(Dist::Const(100_000)),
         Op::Count,
-        Op::Repeat {
-            to: 1,
-            times: 2 * messages,
-        },
+        Op::Repeat { to: 1, times: 2 * messages },
         Op::Exit,
     ];
     for era in ERAS {
@@ -171,16 +157,9 @@ fn the_same_seed_gives_the_same_time() {
         let one = scenario(&pixel, era, load.clone(), [0, 5000]);
         assert_eq!(traced(&one), traced(&one), "{era}");
         // Neither does it depend on how much longer it might have taken.
-        let limit = Scenario {
-            measure_ns: 9000 * MS,
-            warmup_ns: 100 * MS,
-            ..one.clone()
-        };
+        let limit = Scenario { measure_ns: 9000 * MS, warmup_ns: 100 * MS, ..one.clone() };
         assert_eq!(traced(&one), traced(&limit), "{era}");
-        let other = Scenario {
-            seed: 2,
-            ..one.clone()
-        };
+        let other = Scenario { seed: 2, ..one.clone() };
         assert_ne!(traced(&one), traced(&other), "{era}");
     }
 }
@@ -194,10 +173,7 @@ fn a_reader_wakes_each_writer_once() {
     let mut scenario = scenario(&juno, Era::V5_5, load, [0, 5_000]);
     scenario.hz = 250;
     scenario.seed = 15388480050515110149;
-    let modes = Modes {
-        capacity: Mode::Posted,
-        ..Modes::default()
-    };
+    let modes = Modes { capacity: Mode::Posted, ..Modes::default() };
     scenario.policy = Policy::new(Era::V5_5, modes);
     let outcome = scenario.run().expect("a run that ends");
     assert_eq!(outcome.metrics.counted, 400_000);

@@ -63,11 +63,7 @@ fn the_books_hold_under_every_workload_of_the_library() {
     ] {
         for era in ERAS {
             for machine in [&kunpeng, &smt] {
-                checked(
-                    &scenario(machine, era, workload(machine, spec), [5, 15]),
-                    MS / 8,
-                    |_| {},
-                );
+                checked(&scenario(machine, era, workload(machine, spec), [5, 15]), MS / 8, |_| {});
             }
         }
     }

@@ -25,20 +25,14 @@ fn wake_ups(era: Era, switch_out_ns: u32) -> (u64, u64) {
     let (mut stayed, mut decided) = (0, 0);
     for pause_ns in (10_000..20_000).step_by(LEAVES_NS as usize / 2) {
         let waker = waker(Op::Run(Dist::Const(pause_ns)));
-        let tasks = vec![
-            task(&machine, wakee(12_000), 1..4),
-            task(&machine, waker, 0..1),
-        ];
+        let tasks = vec![task(&machine, wakee(12_000), 1..4), task(&machine, waker, 0..1)];
         let load = of_tasks(&machine, "a waker and a sleeper", tasks, 1);
         let (trace, outcome) = traced(&scenario(&machine, era, load, [1, 5]));
         let m = outcome.metrics;
         stayed += m.stayed;
         decided += m.wakeups;
         // The wakee has three CPUs and no rival: it may always stay where it ran.
-        assert!(
-            !trace.contains("target busy"),
-            "{era}, {pause_ns} ns: sent to a busy CPU"
-        );
+        assert!(!trace.contains("target busy"), "{era}, {pause_ns} ns: sent to a busy CPU");
     }
     (stayed, decided)
 }
@@ -65,11 +59,8 @@ fn earlier_wakers_wait_for_the_switch() {
 fn a_cpu_is_idle_once_it_has_switched() {
     for switch_out_ns in [0, LEAVES_NS] {
         let machine = leaving(switch_out_ns as u32);
-        let program = vec![
-            Op::Run(Dist::Const(100_000)),
-            Op::Sleep(Dist::Const(500_000)),
-            Op::Jump(0),
-        ];
+        let program =
+            vec![Op::Run(Dist::Const(100_000)), Op::Sleep(Dist::Const(500_000)), Op::Jump(0)];
         let load = of_tasks(&machine, "one", vec![task(&machine, program, 0..1)], 0);
         let run = scenario(&machine, Era::V6_5, load, [0, 10]);
         let (mut left_ns, mut waits) = (None, Vec::new());
@@ -83,9 +74,6 @@ fn a_cpu_is_idle_once_it_has_switched() {
         });
         assert!(waits.len() > 10, "{waits:?}");
         let near = switch_out_ns..=switch_out_ns + 500;
-        assert!(
-            waits.iter().all(|ns| near.contains(ns)),
-            "{switch_out_ns}: {waits:?}"
-        );
+        assert!(waits.iter().all(|ns| near.contains(ns)), "{switch_out_ns}: {waits:?}");
     }
 }

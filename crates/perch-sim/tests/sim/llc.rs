@@ -20,12 +20,7 @@ fn bursts(
     footprint: u32,
 ) -> Metrics {
     let program = [Dist::Const(50_000), Dist::Const(50_000)];
-    let program = vec![
-        Op::Run(program[0]),
-        Op::Count,
-        Op::Sleep(program[1]),
-        Op::Jump(0),
-    ];
+    let program = vec![Op::Run(program[0]), Op::Count, Op::Sleep(program[1]), Op::Jump(0)];
     let tasks = cpus.iter().enumerate().map(|(i, &cpu)| TaskSpec {
         space: Some((i % processes) as u32),
         footprint: footprint.into(),
@@ -35,17 +30,11 @@ fn bursts(
         spaces: vec![space; processes],
         ..of_tasks(machine, "bursts", tasks.collect(), 0)
     };
-    scenario(machine, ERAS[0], load, [20, 100])
-        .run()
-        .expect("a scenario that runs")
-        .metrics
+    scenario(machine, ERAS[0], load, [20, 100]).run().expect("a scenario that runs").metrics
 }
 
 fn space(shared_kib: u32, written_pct: u8) -> Space {
-    Space {
-        shared_kib,
-        written_pct,
-    }
+    Space { shared_kib, written_pct }
 }
 
 #[test]
@@ -64,18 +53,9 @@ fn threads_of_one_process_are_faster_near_each_other() {
     // 512 lines at 100 ns, three at a time: 17 µs more on top of 100 in every round.
     assert!(far * 105 < near * 100, "apart {far}, together {near}");
     // Two processes share nothing with each other.
-    let strangers = bursts(
-        &epyc,
-        &[0, other.expect("another LLC")],
-        2,
-        space(64, 50),
-        0,
-    );
+    let strangers = bursts(&epyc, &[0, other.expect("another LLC")], 2, space(64, 50), 0);
     let strangers = strangers.counted;
-    assert!(
-        strangers.abs_diff(near) <= 2,
-        "strangers {strangers}, together {near}"
-    );
+    assert!(strangers.abs_diff(near) <= 2, "strangers {strangers}, together {near}");
 }
 
 #[test]

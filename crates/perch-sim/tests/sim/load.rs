@@ -52,11 +52,7 @@ impl Load<'_> {
             0 => Dist::Const(mean),
             1 => Dist::around(mean, 30),
             2 => Dist::Exponential(mean),
-            _ => Dist::Mixed {
-                near: mean,
-                far: 4 * mean,
-                one_in: 9,
-            },
+            _ => Dist::Mixed { near: mean, far: 4 * mean, one_in: 9 },
         }
     }
 
@@ -90,11 +86,7 @@ impl Load<'_> {
     }
 
     fn send(&mut self, channel: u32) -> Op {
-        Op::Send {
-            channel,
-            lines: self.dice.range(0, 60) as u32,
-            sync: self.dice.chance(50),
-        }
+        Op::Send { channel, lines: self.dice.range(0, 60) as u32, sync: self.dice.chance(50) }
     }
 
     fn run(&mut self) -> Op {
@@ -117,20 +109,12 @@ impl Load<'_> {
         let (there, back) = (self.channel(), self.channel());
         for _ in 0..self.dice.range(1, 8) {
             let (work, send) = (self.run(), self.send(there));
-            self.add(
-                vec![work, send, Op::Receive { channel: back }, Op::Jump(0)],
-                cpus,
-                true,
-            );
+            self.add(vec![work, send, Op::Receive { channel: back }, Op::Jump(0)], cpus, true);
         }
         for _ in 0..self.dice.range(1, 8) {
             let (work, send) = (self.run(), self.send(back));
             let receive = Op::Receive { channel: there };
-            self.add(
-                vec![receive, work, send, Op::Count, Op::Jump(0)],
-                cpus,
-                true,
-            );
+            self.add(vec![receive, work, send, Op::Count, Op::Jump(0)], cpus, true);
         }
     }
 
@@ -139,11 +123,7 @@ impl Load<'_> {
         let mut parent = Vec::new();
         for _ in 0..self.dice.range(1, 6) {
             let (work, nap) = (self.run(), self.time(1000, 500_000));
-            self.add(
-                vec![work, Op::Sleep(nap), work, Op::Count, Op::Exit],
-                cpus,
-                false,
-            );
+            self.add(vec![work, Op::Sleep(nap), work, Op::Count, Op::Exit], cpus, false);
             parent.extend([self.run(), Op::Fork(self.tasks.len() as u32 - 1)]);
         }
         parent.push(Op::Exit);
@@ -176,10 +156,7 @@ fn lockers(load: &mut Load<'_>, cpus: &[usize], mutexes: u32) {
         program.extend([
             Op::Unlock { first, wake },
             Op::Run(Dist::Const(load.dice.range(0, 300))),
-            Op::Repeat {
-                to,
-                times: load.dice.range(1, 400),
-            },
+            Op::Repeat { to, times: load.dice.range(1, 400) },
             Op::Count,
             Op::Jump(0),
         ]);
@@ -193,13 +170,7 @@ fn sockets(load: &mut Load<'_>, cpus: &[usize]) {
     let room = load.dice.range(1, 12) as u32;
     for _ in 0..load.dice.range(1, 6) {
         let lines = load.dice.range(0, 60) as u32;
-        let write = Op::Write {
-            channel,
-            lines,
-            room,
-            low: room / 4,
-            sync: lines % 2 == 0,
-        };
+        let write = Op::Write { channel, lines, room, low: room / 4, sync: lines % 2 == 0 };
         let program = vec![Op::Run(load.time(500, 30_000)), write, Op::Jump(0)];
         load.add(program, cpus, true);
     }
@@ -225,12 +196,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     let cache = Mode::ALL[(seed >> 50) as usize % 4];
     let hz = [100, 250, 1000, 3333][dice.range(0, 3) as usize];
     let parts = dice.range(1, 5);
-    let mut load = Load {
-        machine: &machine,
-        dice,
-        tasks: Vec::new(),
-        channels: 0,
-    };
+    let mut load = Load { machine: &machine, dice, tasks: Vec::new(), channels: 0 };
     for _ in 0..parts {
         let cpus = load.affinity();
         match load.dice.range(0, 2) {
@@ -249,11 +215,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
         let cpus = load.affinity();
         sockets(&mut load, &cpus);
     }
-    let Load {
-        mut tasks,
-        channels,
-        ..
-    } = load;
+    let Load { mut tasks, channels, .. } = load;
     // One to four processes, and now and then a task without one.
     let spaces = 1 + (seed >> 52) as usize % 4;
     for (i, task) in tasks.iter_mut().enumerate() {
@@ -267,15 +229,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     };
     Scenario {
         topology: Topology::new(&machine),
-        policy: Policy::new(
-            era,
-            Modes {
-                cluster: mode,
-                capacity,
-                cache,
-                ..Modes::default()
-            },
-        ),
+        policy: Policy::new(era, Modes { cluster: mode, capacity, cache, ..Modes::default() }),
         hz,
         root_domain: RootDomain::Stock,
         scheduler: None,

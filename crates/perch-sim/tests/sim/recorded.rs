@@ -25,23 +25,14 @@ fn task(name: &str, start: Option<u64>, steps: &[Step]) -> ScriptTask {
 fn pair(rounds: usize) -> Script {
     use Step::{Await, Compute, Exec, Fork, Next, Sleep, Wake};
     let round = |steps: &[Step]| {
-        steps
-            .iter()
-            .copied()
-            .cycle()
-            .take(rounds * steps.len())
-            .collect::<Vec<_>>()
+        steps.iter().copied().cycle().take(rounds * steps.len()).collect::<Vec<_>>()
     };
     let parent = [
         vec![Compute(50_000), Fork(1)],
         round(&[Wake(1), Compute(2_000), Await(1)]),
         vec![Next(9_000_000)],
     ];
-    let child = [
-        vec![Exec],
-        round(&[Await(0), Compute(3_000), Wake(0)]),
-        vec![Sleep(100_000)],
-    ];
+    let child = [vec![Exec], round(&[Await(0), Compute(3_000), Wake(0)]), vec![Sleep(100_000)]];
     Script {
         about: vec!["a line".to_string()],
         span_ns: 10_000_000,
@@ -50,11 +41,7 @@ fn pair(rounds: usize) -> Script {
                 class: Class::Fifo(3),
                 ..task("parent of two", Some(1_000), &parent.concat())
             },
-            ScriptTask {
-                nice: -5,
-                process: 7,
-                ..task("child", None, &child.concat())
-            },
+            ScriptTask { nice: -5, process: 7, ..task("child", None, &child.concat()) },
         ],
     }
 }
@@ -75,10 +62,7 @@ fn run(test: &str, script: &str, keys: &str, on: &str) -> Outcome {
     let scenario = scenario(&machine, Era::V7_2, workload, [0, 10_000]);
     let outcome = scenario.run().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome, scenario.run().expect("the same again"));
-    let other = Scenario {
-        seed: 2,
-        ..scenario
-    };
+    let other = Scenario { seed: 2, ..scenario };
     assert!(other.run().is_ok());
     outcome
 }
@@ -90,19 +74,14 @@ fn a_file_is_read_as_it_was_written() {
     let read = Script::read(&mut text.as_bytes()).expect("what perch wrote");
     assert_eq!(read, script);
     assert_eq!(written(&read), text);
-    assert_eq!(
-        (script.wakes(), script.steps(), script.work_ns()),
-        (80, 245, 50_000 + 40 * 5_000)
-    );
+    assert_eq!((script.wakes(), script.steps(), script.work_ns()), (80, 245, 50_000 + 40 * 5_000));
 }
 
 #[test]
 fn files_that_make_no_sense_are_refused_by_their_line() {
     let good = written(&pair(2));
     let refused = |text: &str, line: usize, words: &str| {
-        let error = Script::read(&mut text.as_bytes())
-            .expect_err(words)
-            .to_string();
+        let error = Script::read(&mut text.as_bytes()).expect_err(words).to_string();
         assert!(error.starts_with(&format!("line {line}: ")), "{error}");
         assert!(error.contains(words), "{words}: {error}");
     };
@@ -112,11 +91,7 @@ fn files_that_make_no_sense_are_refused_by_their_line() {
     };
     refused("", 1, "not a workload that perch import wrote");
     refused("\u{1}\u{2}", 1, "not a workload");
-    refused(
-        &with("perch-workload 1", "perch-workload 2"),
-        1,
-        "version 1",
-    );
+    refused(&with("perch-workload 1", "perch-workload 2"), 1, "version 1");
     refused(&with("w1", "w9"), 4, "expected another one of 0 to 1");
     refused(&with("w1", "w0"), 4, "expected another one");
     refused(&with("w1 c2000", "c2000"), 8, "there are tasks=2 steps=16");
@@ -133,16 +108,9 @@ fn files_that_make_no_sense_are_refused_by_their_line() {
     refused(&with("span 10000000\n", "w1\n"), 3, "before the first step");
     refused(&format!("{good}w1\n"), 9, "expected nothing");
     refused("perch-workload 1\nend tasks=0 steps=0\n", 1, "no tasks");
-    refused(
-        &format!("perch-workload 1\n{}", "c1 ".repeat(40_000)),
-        2,
-        "65536 bytes",
-    );
+    refused(&format!("perch-workload 1\n{}", "c1 ".repeat(40_000)), 2, "65536 bytes");
     for end in 0..good.len() - 1 {
-        assert!(
-            Script::read(&mut &good.as_bytes()[..end]).is_err(),
-            "cut at {end}"
-        );
+        assert!(Script::read(&mut &good.as_bytes()[..end]).is_err(), "cut at {end}");
     }
 }
 
@@ -150,18 +118,9 @@ fn files_that_make_no_sense_are_refused_by_their_line() {
 fn all_wake_ups_happen_and_all_work_is_done() {
     let script = pair(200);
     for on in ["kunpeng920", "juno", "epyc7543"] {
-        let outcome = run(
-            "pair",
-            &written(&script),
-            ",spread=0,lines=0,footprint=0",
-            on,
-        );
+        let outcome = run("pair", &written(&script), ",spread=0,lines=0,footprint=0", on);
         assert_eq!(outcome.metrics.counted, script.wakes());
-        assert!(
-            outcome.metrics.busy_ns >= script.work_ns(),
-            "{:?}",
-            outcome.metrics
-        );
+        assert!(outcome.metrics.busy_ns >= script.work_ns(), "{:?}", outcome.metrics);
         // The parent keeps its period: it ends 9 ms after it appeared.
         let seconds = outcome.scores[0].value;
         assert!((0.009..0.0092).contains(&seconds), "{on}: {seconds}");
@@ -178,14 +137,7 @@ fn a_period_is_kept_whatever_the_work_and_a_sleep_is_not() {
         )
     };
     let seconds = |step: &str| {
-        run(
-            &format!("period-{step}"),
-            &text(step),
-            ",spread=0",
-            "kunpeng920",
-        )
-        .scores[0]
-            .value
+        run(&format!("period-{step}"), &text(step), ",spread=0", "kunpeng920").scores[0].value
     };
     assert!((0.0999..0.1002).contains(&seconds("n10000000")));
     assert!((0.1299..0.1305).contains(&seconds("s10000000")));
@@ -215,10 +167,7 @@ fn fewer_cpus_take_longer_for_the_same_wake_ups() {
     let narrow = run("narrow", &text, ",where=cpu0-1", "kunpeng920");
     assert_eq!(wide.metrics.counted, 1600);
     assert_eq!(narrow.metrics.counted, 1600);
-    assert!(
-        narrow.scores[0].value > 3.0 * wide.scores[0].value,
-        "{narrow:?} {wide:?}"
-    );
+    assert!(narrow.scores[0].value > 3.0 * wide.scores[0].value, "{narrow:?} {wide:?}");
 }
 
 #[test]

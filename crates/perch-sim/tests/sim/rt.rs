@@ -55,25 +55,15 @@ fn without_contention(mut scenario: Scenario) -> Scenario {
 }
 
 fn counted_by(scenario: &Scenario, overload: Mode, layout: Option<Layout>) -> Scenario {
-    let modes = Modes {
-        overload,
-        layout,
-        ..scenario.policy.modes()
-    };
-    Scenario {
-        policy: Policy::new(scenario.policy.era(), modes),
-        ..scenario.clone()
-    }
+    let modes = Modes { overload, layout, ..scenario.policy.modes() };
+    Scenario { policy: Policy::new(scenario.policy.era(), modes), ..scenario.clone() }
 }
 
 /// P16: no task waits while a CPU that it may use runs a task of lower priority. With `first`, only
 /// tasks count that a CPU would push or pull next.
 fn passed_over(now: &Glimpse, workload: &Workload, first: bool) -> Option<String> {
-    let running = |cpu: usize| {
-        now.cpus[cpu]
-            .current
-            .map_or(0, |t| now.tasks[t.0 as usize].priority)
-    };
+    let running =
+        |cpu: usize| now.cpus[cpu].current.map_or(0, |t| now.tasks[t.0 as usize].priority);
     for (id, task) in now.tasks.iter().enumerate() {
         if !task.waiting || task.priority == 0 || first && !task.first {
             continue;
@@ -151,10 +141,7 @@ fn who_would_be_pushed_next_is_hardly_ever_passed_over() {
         });
     }
     println!("P16: {missed} of {settled} settled moments");
-    assert!(
-        settled > 5000 && missed * 1000 < settled,
-        "{missed} of {settled}"
-    );
+    assert!(settled > 5000 && missed * 1000 < settled, "{missed} of {settled}");
 }
 
 #[test]
@@ -168,18 +155,12 @@ fn every_workload_runs_in_every_class() {
         "hackbench:groups=3,fds=6,loops=4",
         "schbench:workers=20",
     ] {
-        for (era, class) in ERAS
-            .into_iter()
-            .zip(["fifo:1", "rr:50", "fifo:99", "rr:99"])
-        {
+        for (era, class) in ERAS.into_iter().zip(["fifo:1", "rr:50", "fifo:99", "rr:99"]) {
             for machine in [&kunpeng, &smt] {
                 let load = workload(machine, &format!("{spec},class={class}"));
                 let scenario = scenario(machine, era, load, [5, 15]);
                 let metrics = checked(&scenario, MS / 8, |_| {});
-                assert!(
-                    metrics.rt.wakeups > 0 && metrics.wakeups == 0,
-                    "{spec} {class}"
-                );
+                assert!(metrics.rt.wakeups > 0 && metrics.wakeups == 0, "{spec} {class}");
             }
         }
     }

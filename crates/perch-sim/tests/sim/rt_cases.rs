@@ -19,11 +19,7 @@ fn work(ms: u64) -> Vec<Op> {
 
 /// This much work and then this long a sleep, milliseconds both, for ever.
 fn turns(run_ms: u64, sleep_ms: u64) -> Vec<Op> {
-    vec![
-        Op::Run(Dist::Const(run_ms * MS)),
-        Op::Sleep(Dist::Const(sleep_ms * MS)),
-        Op::Jump(0),
-    ]
+    vec![Op::Run(Dist::Const(run_ms * MS)), Op::Sleep(Dist::Const(sleep_ms * MS)), Op::Jump(0)]
 }
 
 fn spec(machine: &Machine, program: Vec<Op>, class: Class, at_ms: u64, cpus: &[usize]) -> TaskSpec {
@@ -52,10 +48,7 @@ fn ran_at(scenario: &Scenario, moments_ms: &[u64]) -> Vec<Vec<f64>> {
     let ran = |ms: &u64| {
         let now = seen.iter().find(|g| g.now_ns >= ms * MS);
         let now = now.expect("a moment of the run");
-        now.tasks
-            .iter()
-            .map(|t| t.ran_ns as f64 / MS as f64)
-            .collect()
+        now.tasks.iter().map(|t| t.ran_ns as f64 / MS as f64).collect()
     };
     moments_ms.iter().map(ran).collect()
 }
@@ -63,10 +56,7 @@ fn ran_at(scenario: &Scenario, moments_ms: &[u64]) -> Vec<Vec<f64>> {
 /// As expected to a tenth of a millisecond: switches take their time.
 fn close(ran: &[f64], expected: &[f64]) {
     let near = ran.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.1);
-    assert!(
-        near && ran.len() == expected.len(),
-        "{ran:?}, not {expected:?}"
-    );
+    assert!(near && ran.len() == expected.len(), "{ran:?}, not {expected:?}");
 }
 
 #[test]
@@ -85,10 +75,7 @@ fn fifo_tasks_run_in_order_and_the_preempted_goes_on_first() {
         close(&ran[1][..3], &[6.0, 0.0, 3.0]);
         close(&ran[2][..3], &[10.0, 1.0, 3.0]);
         close(&ran[3][..3], &[10.0, 9.0, 3.0]);
-        assert!(
-            ran[3][3] < 0.1,
-            "{era}: a fair task ran beside real-time ones"
-        );
+        assert!(ran[3][3] < 0.1, "{era}: a fair task ran beside real-time ones");
     }
 }
 
@@ -97,10 +84,7 @@ fn round_robin_shares_by_slices_of_100_ms_and_fifo_does_not() {
     let m = machine("jacobsville");
     let two = |first, second| {
         let tasks = [first, second].map(|class| spec(&m, hog(), class, 0, &[0]));
-        ran_at(
-            &of(&m, Era::V6_15, tasks.to_vec(), 0, 450),
-            &[90, 190, 290, 390],
-        )
+        ran_at(&of(&m, Era::V6_15, tasks.to_vec(), 0, 450), &[90, 190, 290, 390])
     };
     for (ran, expected) in two(Class::Rr(5), Class::Rr(5)).iter().zip([
         [90.0, 0.0],
@@ -114,10 +98,7 @@ fn round_robin_shares_by_slices_of_100_ms_and_fifo_does_not() {
     let fifo = two(Class::Fifo(5), Class::Fifo(5));
     assert!(fifo[3][1] < 0.1, "the second never gets its turn: {fifo:?}");
     let mixed = two(Class::Rr(5), Class::Fifo(5));
-    assert!(
-        (mixed[3][0] - 100.0).abs() <= 4.1,
-        "one slice and no more: {mixed:?}"
-    );
+    assert!((mixed[3][0] - 100.0).abs() <= 4.1, "one slice and no more: {mixed:?}");
 }
 
 #[test]
@@ -152,11 +133,7 @@ fn a_runaway_task_leaves_fair_ones_their_share() {
         let (last, metrics) = runaway(era, true);
         let share = last.tasks[1].ran_ns as f64 / last.now_ns as f64;
         assert!((0.04..0.06).contains(&share), "{era}: {share}");
-        assert!(
-            (8..=11).contains(&metrics.rt.limited),
-            "{era}: {:?}",
-            metrics.rt
-        );
+        assert!((8..=11).contains(&metrics.rt.limited), "{era}: {:?}", metrics.rt);
     }
 }
 
@@ -179,10 +156,8 @@ fn fair_tasks_that_get_their_50_ms_anyway_are_not_served() {
     let m = machine("jacobsville");
     // Real-time 90 % of the time, in periods of 10 ms.
     let program = turns(9, 1);
-    let tasks = vec![
-        spec(&m, program, Class::Fifo(1), 0, &[2]),
-        spec(&m, hog(), Class::Fair, 0, &[2]),
-    ];
+    let tasks =
+        vec![spec(&m, program, Class::Fifo(1), 0, &[2]), spec(&m, hog(), Class::Fair, 0, &[2])];
     let metrics = checked(&of(&m, Era::V6_15, tasks, 0, 5000), 5 * MS, |_| {});
     assert_eq!(metrics.rt.limited, 0);
 }
@@ -191,20 +166,12 @@ fn fair_tasks_that_get_their_50_ms_anyway_are_not_served() {
 fn moves(trace: &str) -> Vec<(usize, usize, usize, &str)> {
     let number = |line: &str, key: &str| -> usize {
         let rest = line.split(key).nth(1).expect(key);
-        rest.split(' ')
-            .next()
-            .and_then(|n| n.parse().ok())
-            .expect(key)
+        rest.split(' ').next().and_then(|n| n.parse().ok()).expect(key)
     };
     let real_time = trace.lines().filter(|line| line.contains(" rt="));
     let read = real_time.map(|line| {
         let why = line.rsplit("rt=").next().expect("a reason");
-        (
-            number(line, " task="),
-            number(line, " prev="),
-            number(line, " cpu="),
-            why,
-        )
+        (number(line, " task="), number(line, " prev="), number(line, " cpu="), why)
     });
     read.collect()
 }
@@ -212,11 +179,7 @@ fn moves(trace: &str) -> Vec<(usize, usize, usize, &str)> {
 #[test]
 fn a_higher_wakee_stays_and_the_lower_one_is_pushed_away() {
     let m = machine("jacobsville");
-    let sleeper = vec![
-        Op::Sleep(Dist::Const(5 * MS)),
-        Op::Run(Dist::Const(2 * MS)),
-        Op::Exit,
-    ];
+    let sleeper = vec![Op::Sleep(Dist::Const(5 * MS)), Op::Run(Dist::Const(2 * MS)), Op::Exit];
     let tasks = vec![
         spec(&m, sleeper, Class::Fifo(50), 0, &[0, 1]),
         spec(&m, hog(), Class::Fifo(10), 1, &[0, 1]),
@@ -225,9 +188,7 @@ fn a_higher_wakee_stays_and_the_lower_one_is_pushed_away() {
     let moves = moves(&trace);
     let cpu = moves[0].2;
     let hog_at = moves[1].2;
-    let wake = moves
-        .iter()
-        .find(|(task, _, _, why)| *task == 0 && *why == "stay");
+    let wake = moves.iter().find(|(task, _, _, why)| *task == 0 && *why == "stay");
     assert!(wake.is_some(), "{trace}");
     if cpu == hog_at {
         let other = 1 - hog_at;
@@ -250,13 +211,7 @@ fn an_equal_wakee_goes_where_something_lower_runs() {
         spec(&m, sleeper, Class::Fifo(50), 0, &[0, 1]),
         spec(&m, hog(), Class::Fifo(50), 3, &[0]),
         spec(&m, hog(), Class::Fifo(60), 0, &[1]),
-        spec(
-            &m,
-            vec![Op::Sleep(Dist::Const(4 * MS)), Op::Exit],
-            Class::Fifo(1),
-            0,
-            &[1],
-        ),
+        spec(&m, vec![Op::Sleep(Dist::Const(4 * MS)), Op::Exit], Class::Fifo(1), 0, &[1]),
     ];
     let mut tasks = tasks;
     // The higher one on CPU 1 leaves at 4 ms.
@@ -284,32 +239,20 @@ fn a_cpu_that_becomes_free_pulls_who_waits() {
         let waits_at = moves(&trace).iter().find(|m| m.0 == 2).map(|m| m.2);
         let pulled = moves(&trace).contains(&(2, 0, 1, "pull"));
         assert_eq!(pulled, waits_at == Some(0), "{trace}");
-        assert!(
-            outcome.metrics.rt.pull_reads >= 2,
-            "{:?}",
-            outcome.metrics.rt
-        );
+        assert!(outcome.metrics.rt.pull_reads >= 2, "{:?}", outcome.metrics.rt);
     }
 }
 
 #[test]
 fn a_real_time_task_takes_the_cpu_from_a_fair_one_at_once() {
     let m = machine("jacobsville");
-    let sleeper = vec![
-        Op::Run(Dist::Const(100_000)),
-        Op::Sleep(Dist::Const(MS)),
-        Op::Jump(0),
-    ];
+    let sleeper = vec![Op::Run(Dist::Const(100_000)), Op::Sleep(Dist::Const(MS)), Op::Jump(0)];
     for era in ERAS {
         let mut tasks = vec![spec(&m, sleeper.clone(), Class::Rr(1), 0, &[5])];
         tasks.extend((0..4).map(|_| spec(&m, hog(), Class::Fair, 0, &[5])));
         let metrics = checked(&of(&m, era, tasks, 0, 300), MS, |_| {});
         // Rounds of 1.1 ms; waiting for a slice of the fair ones would make them 3 to 12.
-        assert!(
-            (255..=273).contains(&metrics.rt.wakeups),
-            "{era}: {:?}",
-            metrics.rt
-        );
+        assert!((255..=273).contains(&metrics.rt.wakeups), "{era}: {:?}", metrics.rt);
     }
 }
 
@@ -340,19 +283,12 @@ fn capacity_for_fair_tasks_is_what_real_time_leaves() {
     // A fair pair that could run anywhere avoids no CPU by its idleness alone: the real-time
     // task takes 80 % of CPU 0, and balancing sees that.
     let busy = turns(8, 2);
-    let tasks = vec![
-        spec(&m, busy, Class::Fifo(2), 0, &[0]),
-        spec(&m, hog(), Class::Fair, 0, &[0, 1]),
-    ];
+    let tasks =
+        vec![spec(&m, busy, Class::Fifo(2), 0, &[0]), spec(&m, hog(), Class::Fair, 0, &[0, 1])];
     let mut last = None;
-    checked(&of(&m, Era::V7_2, tasks, 0, 2000), 10 * MS, |now| {
-        last = Some(now.clone())
-    });
+    checked(&of(&m, Era::V7_2, tasks, 0, 2000), 10 * MS, |now| last = Some(now.clone()));
     let last = last.expect("a glimpse");
-    assert!(
-        (0.7..0.9).contains(&(1.0 - f64::from(last.cpus[0].capacity) / 1024.0)),
-        "{last:?}"
-    );
+    assert!((0.7..0.9).contains(&(1.0 - f64::from(last.cpus[0].capacity) / 1024.0)), "{last:?}");
     assert_eq!(last.cpus[1].capacity, 1024);
 }
 
@@ -379,11 +315,7 @@ impl Watch for Capacities {
                 let (capacity, _) = host.group_capacity(group.number());
                 let least = sum(&|c| self.range[c].0);
                 let most = sum(&|c| self.range[c].1);
-                assert!(
-                    (least..=most).contains(&capacity),
-                    "{capacity} of {}",
-                    group.number()
-                );
+                assert!((least..=most).contains(&capacity), "{capacity} of {}", group.number());
                 self.lowered += u64::from(capacity < 1024 * group.weight());
                 self.old += u64::from(capacity != sum(&|c| host.cpu(c).capacity));
             }
@@ -422,13 +354,6 @@ fn capacity_of_a_group_is_that_of_its_last_pass() {
         spec(&m, hog(), Class::Fair, 0, &[1, 2]),
     ];
     let mut seen = Capacities::default();
-    of(&m, Era::V7_2, tasks, 0, 1000)
-        .run_watched(&mut seen)
-        .expect("a scenario that runs");
-    assert!(
-        seen.lowered > 100 && seen.old > 100,
-        "{} {}",
-        seen.lowered,
-        seen.old
-    );
+    of(&m, Era::V7_2, tasks, 0, 1000).run_watched(&mut seen).expect("a scenario that runs");
+    assert!(seen.lowered > 100 && seen.old > 100, "{} {}", seen.lowered, seen.old);
 }

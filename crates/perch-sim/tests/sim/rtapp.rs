@@ -25,9 +25,7 @@ fn run(test: &str, text: &str, keys: &str) -> Outcome {
     let machine = machine("kunpeng920");
     let workload = Workload::parse(&spec(test, text, keys), &machine);
     let workload = workload.unwrap_or_else(|error| panic!("{error}"));
-    scenario(&machine, Era::V7_2, workload, [0, 1000])
-        .run()
-        .expect("it runs")
+    scenario(&machine, Era::V7_2, workload, [0, 1000]).run().expect("it runs")
 }
 
 #[test]
@@ -36,11 +34,7 @@ fn a_timer_keeps_its_period_and_a_sleep_does_not() {
     let outcome = run("timer", periodic, "");
     assert_eq!(outcome.metrics.counted, 99);
     // A fork, and a wake-up a period; the last falls on the end.
-    assert!(
-        (99..=101).contains(&outcome.metrics.wakeups),
-        "{:?}",
-        outcome.metrics.wakeups
-    );
+    assert!((99..=101).contains(&outcome.metrics.wakeups), "{:?}", outcome.metrics.wakeups);
     let sleeps = "{\"tasks\": {\"a\": {\"run\": 3000, \"sleep\": 10000}}}";
     let counted = run("sleep", sleeps, "").metrics.counted;
     assert_eq!(counted, 76, "a round takes 13 ms");
@@ -70,11 +64,8 @@ fn instances_loops_and_repeated_keys_are_what_rt_app_makes_of_them() {
         \"rt\": {\"loop\": 4, \"runtime\": 100, \"sleep\": 1000, \"yield\": \"\"}}}";
     let made = workload("instances", file);
     assert_eq!(made.tasks.len(), 4);
-    let groups: Vec<(&str, Option<usize>)> = made
-        .groups
-        .iter()
-        .map(|g| (g.name.as_str(), g.parent))
-        .collect();
+    let groups: Vec<(&str, Option<usize>)> =
+        made.groups.iter().map(|g| (g.name.as_str(), g.parent)).collect();
     assert_eq!(groups, [("/a", None), ("/a/b", Some(0))]);
     let (first, last) = (&made.tasks[0], &made.tasks[3]);
     assert_eq!(
@@ -115,10 +106,7 @@ fn load_that_ends_is_judged_by_its_time() {
     let workload = Workload::parse(&spec("killed", &long, ""), &machine).expect("a workload");
     let why = scenario(&machine, Era::V7_2, workload, [0, 3000]).run();
     let why = why.expect_err("it takes 2 s").to_string();
-    assert!(
-        why.contains("not done after 1 s") && why.contains("duration"),
-        "{why}"
-    );
+    assert!(why.contains("not done after 1 s") && why.contains("duration"), "{why}");
 }
 
 #[test]
@@ -135,10 +123,7 @@ fn forked_threads_begin_as_their_forker_is() {
     assert!(made.tasks[2..].iter().all(|task| task.start.is_none()));
     let outcome = run("forks", file, "");
     assert_eq!(outcome.metrics.counted, 2 + 1 + 6 + 6);
-    assert!(
-        (0.006..0.008).contains(&outcome.scores[0].value),
-        "{outcome:?}"
-    );
+    assert!((0.006..0.008).contains(&outcome.scores[0].value), "{outcome:?}");
 }
 
 #[test]
@@ -168,10 +153,7 @@ fn semaphore_remembers_its_posts() {
     let file = "{\"tasks\": {\"a\": {\"loop\": 1, \"phases\": {\"p\": {\"loop\": 5, \"sem_post\": \"s\", \"run\": 100}}},\n\
         \"b\": {\"loop\": 5, \"sleep\": 1000, \"sem_wait\": \"s\"}}}";
     let outcome = run("semaphore", file, "");
-    assert!(
-        (0.005..0.006).contains(&outcome.scores[0].value),
-        "{outcome:?}"
-    );
+    assert!((0.005..0.006).contains(&outcome.scores[0].value), "{outcome:?}");
 }
 
 #[test]
@@ -181,17 +163,11 @@ fn what_is_taken_for_something_else_is_noted() {
         \"a\": {\"run\": 20000, \"policy\": \"SCHED_OTHER\", \"priority\": -19, \"dl-runtime\": 100000},\n\
         \"b\": {\"instance\": 2, \"run\": 20000, \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 200000}}}";
     let made = workload("notes", file);
-    assert_eq!(
-        (made.tasks[0].class, made.tasks[1].class),
-        (Class::Fair, Class::Fifo(99))
-    );
+    assert_eq!((made.tasks[0].class, made.tasks[1].class), (Class::Fair, Class::Fifo(99)));
     let [deadlines, slices] = &made.notes[..] else {
         panic!("{:?}", made.notes);
     };
-    assert!(
-        deadlines.contains("SCHED_FIFO 99") && deadlines.ends_with(": 2"),
-        "{deadlines}"
-    );
+    assert!(deadlines.contains("SCHED_FIFO 99") && deadlines.ends_with(": 2"), "{deadlines}");
     assert!(slices.ends_with(": 1"), "{slices}");
 }
 
@@ -211,10 +187,7 @@ fn work_is_calibrated_on_the_cpu_that_the_file_says() {
     };
     let machine = machine("juno");
     let first = |calibration: &str| {
-        format!(
-            "{:?}",
-            workload("calibration", &file(calibration)).tasks[0].program[0]
-        )
+        format!("{:?}", workload("calibration", &file(calibration)).tasks[0].program[0])
     };
     for cpu in 0..machine.cpus.len() {
         let ns = 1_000_000 * u64::from(machine.cpus[cpu].capacity) / 1024;
@@ -227,23 +200,11 @@ fn work_is_calibrated_on_the_cpu_that_the_file_says() {
 /// `run` in line 3, and the keys begin in line 4.
 const REFUSED_IN_A_TASK: &[(&str, u64, &str)] = &[
     ("\"lock\": \"m\"", 2, "it keeps what \"lock\" locked"),
-    (
-        "\"lock\": \"m\", \"lock2\": \"m\"",
-        4,
-        "\"lock2\": it has locked \"m\" already (\"lock\")",
-    ),
+    ("\"lock\": \"m\", \"lock2\": \"m\"", 4, "\"lock2\": it has locked \"m\" already (\"lock\")"),
     ("\"unlock\": \"m\"", 4, "it has not locked \"m\" here"),
-    (
-        "\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}",
-        4,
-        "it has not locked \"m\" here",
-    ),
+    ("\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}", 4, "it has not locked \"m\" here"),
     ("\"sync\": {\"ref\": \"c\"}", 4, "a ref and a mutex"),
-    (
-        "\"lock\": \"m\", \"resume\": \"m\"",
-        4,
-        "\"resume\": it has locked",
-    ),
+    ("\"lock\": \"m\", \"resume\": \"m\"", 4, "\"resume\": it has locked"),
     ("\"fork\": \"b\"", 4, "one of the file's tasks"),
     ("\"fork\": \"a\"", 2, "a loop without an end"),
     ("\"loop\": 3, \"fork\": \"a\"", 4, "1024 times"),
@@ -251,43 +212,19 @@ const REFUSED_IN_A_TASK: &[(&str, u64, &str)] = &[
     ("\"mem\": -1", 4, "from 0 to"),
     ("\"barrier\": 3", 4, "expected a text"),
     ("\"jump\": 5", 4, "no such key"),
-    (
-        "\"policy\": \"SCHED_BATCH\"",
-        4,
-        "SCHED_BATCH is not simulated",
-    ),
-    (
-        "\"policy\": \"SCHED_DEADLINE\", \"taskgroup\": \"/a\"",
-        2,
-        "in a taskgroup",
-    ),
+    ("\"policy\": \"SCHED_BATCH\"", 4, "SCHED_BATCH is not simulated"),
+    ("\"policy\": \"SCHED_DEADLINE\", \"taskgroup\": \"/a\"", 2, "in a taskgroup"),
     ("\"sleep\": 1.5", 4, "a whole number from"),
     ("\"cpus\": [99]", 4, "expected CPUs from 0 to 5"),
-    (
-        "\"nodes_membind\": [1]",
-        4,
-        "expected nodes from 0 to 0 of juno",
-    ),
-    (
-        "\"nodes_membind\": []",
-        4,
-        "expected every node of the task's cpus",
-    ),
+    ("\"nodes_membind\": [1]", 4, "expected nodes from 0 to 0 of juno"),
+    ("\"nodes_membind\": []", 4, "expected every node of the task's cpus"),
     ("\"cpus\": []", 4, "at least one CPU"),
     ("\"priority\": 20", 4, "from -20 to 19"),
     ("\"sleep\": -1", 4, "from 0 to"),
     ("\"timer\": {\"ref\": \"x\"}", 4, "a ref and a period"),
-    (
-        "\"timer\": {\"ref\": \"x\", \"period\": 5, \"mode\": \"odd\"}",
-        4,
-        "relative or absolute",
-    ),
+    ("\"timer\": {\"ref\": \"x\", \"period\": 5, \"mode\": \"odd\"}", 4, "relative or absolute"),
     ("\"phases\": {}", 3, "beside \"phases\""),
-    (
-        "\"util_min\": 600, \"util_max\": 500",
-        2,
-        "beyond its util_max",
-    ),
+    ("\"util_min\": 600, \"util_max\": 500", 2, "beyond its util_max"),
 ];
 
 /// Whole files, the line that refuses each, and words of the error.
@@ -328,11 +265,7 @@ const REFUSED_FILES: &[(&str, u64, &str)] = &[
         "does not count forked tasks",
     ),
     ("{\"tasks\": {\"a\": {\"run\": 0}}}", 1, "takes no time"),
-    (
-        "{\"tasks\": {\"a\": {\"run\": 1, \"phases\": 3}}}",
-        1,
-        "expected an object",
-    ),
+    ("{\"tasks\": {\"a\": {\"run\": 1, \"phases\": 3}}}", 1, "expected an object"),
     ("{\"tasks\": {}}", 1, "one at least"),
     (
         "{\n\"global\": {\"pi_enabled\": true}, \"tasks\": {\"a\": {\"run\": 1}}}",
@@ -354,17 +287,14 @@ fn what_is_not_simulated_is_refused_by_its_line() {
     let files = files.map(|(text, line, words)| (text.to_string(), line, words));
     for (text, line, words) in in_a_task.chain(files) {
         let spec = spec("refused", &text, "");
-        let error = Workload::parse(&spec, &machine("juno"))
-            .expect_err(&text)
-            .to_string();
+        let error = Workload::parse(&spec, &machine("juno")).expect_err(&text).to_string();
         assert!(
             error.contains(&format!("line {line}: ")) && error.contains(words),
             "{text}: {error}"
         );
     }
-    let error = Workload::parse("rtapp:/no/such.json", &machine("juno"))
-        .expect_err("none")
-        .to_string();
+    let error =
+        Workload::parse("rtapp:/no/such.json", &machine("juno")).expect_err("none").to_string();
     assert!(error.contains("/no/such.json"), "{error}");
 }
 
@@ -398,10 +328,7 @@ fn a_signal_lets_one_go_and_a_broadcast_all() {
     for (how, waiters) in [("signal", 1), ("broad", 4)] {
         let counted = checked(how, &file(how)).counted;
         let expected = 99 * (1 + waiters);
-        assert!(
-            (expected - waiters..=expected).contains(&counted),
-            "{how}: {counted}"
-        );
+        assert!((expected - waiters..=expected).contains(&counted), "{how}: {counted}");
     }
 }
 
@@ -457,10 +384,7 @@ fn phases_have_cpus_of_their_own() {
     assert!(moves >= 3 * outcome.counted, "{outcome:?}");
     // A round is 3 ms of work, and nothing is done twice or left out.
     let work = outcome.counted * 3_000_000;
-    assert!(
-        (work..work + work / 50).contains(&outcome.busy_ns),
-        "{outcome:?}"
-    );
+    assert!((work..work + work / 50).contains(&outcome.busy_ns), "{outcome:?}");
 }
 
 #[test]
@@ -483,9 +407,7 @@ fn writing_takes_the_time_that_its_figures_say() {
     let workload = Workload::parse(&spec, &machine).expect("a workload");
     let program = format!("{:?}", &workload.tasks[0].program[..2]);
     assert_eq!(program, "[Run(Const(1000000)), Kernel(Const(101000))]");
-    let outcome = scenario(&machine, Era::V7_2, workload, [0, 1000])
-        .run()
-        .expect("it runs");
+    let outcome = scenario(&machine, Era::V7_2, workload, [0, 1000]).run().expect("it runs");
     assert_eq!(outcome.metrics.counted, 199);
     let kernel = outcome.metrics.kernel_ns;
     assert!((200 * 101_000..210 * 110_000).contains(&kernel), "{kernel}");

@@ -30,11 +30,8 @@ fn the_scores_are_those_that_the_tool_prints() {
     let kunpeng = machine("kunpeng920");
     for spec in ["schbench:n=2", "schbench-old:messengers=1,workers=2"] {
         let outcome = run(&kunpeng, Era::V6_15, spec, [100, 1000]);
-        let names: Vec<_> = outcome
-            .scores
-            .iter()
-            .map(|s| (s.name.as_str(), s.unit, s.higher_is_better))
-            .collect();
+        let names: Vec<_> =
+            outcome.scores.iter().map(|s| (s.name.as_str(), s.unit, s.higher_is_better)).collect();
         assert_eq!(
             names,
             [
@@ -75,16 +72,8 @@ fn on_an_idle_machine_the_latency_is_its_costs_added_up() {
         let outcome = run(&kunpeng, era, &keys, [100, 8000]);
         let (p50, p999) = (score(&outcome, "wake_p50.0"), score(&outcome, "wake_p99.9"));
         let us = |percent: u64| (fixed + (post + back) * percent / 100) as f64 / 1000.0;
-        assert!(
-            (p50 - us(100)).abs() < 0.03,
-            "{era}: {p50}, not {}",
-            us(100)
-        );
-        assert!(
-            p999 > us(115) && p999 < us(121),
-            "{era}: {p999}, not {}",
-            us(119)
-        );
+        assert!((p50 - us(100)).abs() < 0.03, "{era}: {p50}, not {}", us(100));
+        assert!(p999 > us(115) && p999 < us(121), "{era}: {p999}, not {}", us(119));
     }
 }
 
@@ -97,32 +86,18 @@ fn requests_are_as_many_as_their_times_allow() {
                 nap_ns=100,footprint=0,lines=0";
     for era in ERAS {
         for n in [1, 5, 20] {
-            let outcome = run(
-                &kunpeng,
-                era,
-                &format!("schbench:n={n},{keys}"),
-                [200, 2000],
-            );
+            let outcome = run(&kunpeng, era, &format!("schbench:n={n},{keys}"), [200, 2000]);
             let (rps, rps20) = (score(&outcome, "rps"), score(&outcome, "rps20"));
             let seconds = outcome.metrics.simulated_ns as f64 / 1e9;
             assert_eq!(outcome.metrics.counted as f64, rps * seconds, "{era}, {n}");
             // 950 us and two wake-ups, of the messenger and of the worker.
             let most = n as f64 * 1e9 / 950_000.0;
-            assert!(
-                rps < most && rps > most * 0.97,
-                "{era}, {n}: {rps} of {most}"
-            );
-            assert!(
-                rps20 <= rps * 1.01 && rps20 > rps * 0.97,
-                "{era}, {n}: {rps20} {rps}"
-            );
+            assert!(rps < most && rps > most * 0.97, "{era}, {n}: {rps} of {most}");
+            assert!(rps20 <= rps * 1.01 && rps20 > rps * 0.97, "{era}, {n}: {rps20} {rps}");
             // Each request is a worker's timer, and a wake-up by the messenger unless that was so
             // fast that the worker never slept.
             let per_request = outcome.metrics.wakeups as f64 / outcome.metrics.counted as f64;
-            assert!(
-                per_request > 1.9 && per_request <= 3.01,
-                "{era}, {n}: {per_request}"
-            );
+            assert!(per_request > 1.9 && per_request <= 3.01, "{era}, {n}: {per_request}");
         }
     }
 }
@@ -131,28 +106,18 @@ fn requests_are_as_many_as_their_times_allow() {
 #[test]
 fn a_list_is_woken_from_its_top_with_one_timestamp() {
     let kunpeng = machine("kunpeng920");
-    let call = |ns| FutexCall {
-        work: Dist::Const(ns),
-        lines: 0,
-    };
+    let call = |ns| FutexCall { work: Dist::Const(ns), lines: 0 };
     let waiter = |after: u64| {
         vec![
             Op::Run(Dist::Const(after)),
-            Op::Post {
-                to: 3,
-                call: call(100),
-            },
+            Op::Post { to: 3, call: call(100) },
             Op::WaitPosted(call(100)),
             Op::NoteLatency,
             Op::NoteRequest,
             Op::Exit,
         ]
     };
-    let waker = vec![
-        Op::Run(Dist::Const(MS)),
-        Op::WakeAll(call(1_000_000)),
-        Op::Exit,
-    ];
+    let waker = vec![Op::Run(Dist::Const(MS)), Op::WakeAll(call(1_000_000)), Op::Exit];
     let tasks = [waiter(30_000), waiter(10_000), waiter(20_000), waker];
     let tasks = tasks.into_iter().enumerate();
     let tasks: Vec<_> = tasks.map(|(i, p)| task(&kunpeng, p, i..i + 1)).collect();
@@ -236,10 +201,7 @@ fn a_burst_is_as_late_as_it_is_long() {
         };
         let (few, many) = (tail(2), tail(24));
         // Some 22 futex calls and wake-ups of about a microsecond each.
-        assert!(
-            many > few + 15.0 && many < few + 100.0,
-            "{era}: {few} {many}"
-        );
+        assert!(many > few + 15.0 && many < few + 100.0, "{era}: {few} {many}");
     }
 }
 
@@ -267,10 +229,7 @@ fn random(seed: u64) -> Scenario {
         ),
     };
     let load = workload(&machine, &spec);
-    Scenario {
-        seed,
-        ..scenario(&machine, ERAS[below(4) as usize], load, [10, 390])
-    }
+    Scenario { seed, ..scenario(&machine, ERAS[below(4) as usize], load, [10, 390]) }
 }
 
 /// P13: a task that posts itself is woken. A forgotten worker would sleep for ever; all workers run

@@ -19,11 +19,7 @@ const SPEC: &str =
 /// Where the tasks started, what was decided in the last 100 µs, and some figures.
 fn summary(trace: &str, outcome: &Outcome) -> String {
     let shown = |line: &&str| {
-        let now_ns: u64 = line
-            .split(' ')
-            .next()
-            .and_then(|n| n.parse().ok())
-            .expect("a time");
+        let now_ns: u64 = line.split(' ').next().and_then(|n| n.parse().ok()).expect("a time");
         line.contains("reason=slow path") || now_ns >= 11_900_000
     };
     let lines: Vec<&str> = trace.lines().filter(shown).collect();

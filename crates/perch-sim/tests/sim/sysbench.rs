@@ -17,9 +17,7 @@ use crate::common::{
 /// A run of `sysbench:…` for `ms` milliseconds.
 fn run(machine: &Arc<Machine>, era: Era, keys: &str, ms: u64) -> Outcome {
     let load = workload(machine, &format!("sysbench:{keys}"));
-    scenario(machine, era, load, [20, ms])
-        .run()
-        .expect("a scenario that runs")
+    scenario(machine, era, load, [20, ms]).run().expect("a scenario that runs")
 }
 
 /// Events that a run counted, a second.
@@ -39,10 +37,7 @@ fn one_thread_does_what_its_costs_say() {
         let outcome = run(&kunpeng, era, &format!("threads=1,{COSTS}"), 200);
         let expected = 1e9 / EVENT_NS;
         let got = events_per_s(&outcome);
-        assert!(
-            (got / expected - 1.0).abs() < 0.002,
-            "{era}: {got} of {expected}"
-        );
+        assert!((got / expected - 1.0).abs() < 0.002, "{era}: {got} of {expected}");
         assert_eq!(outcome.metrics.wakeups, 0, "{era}: it never sleeps");
         // The score is a rate, whatever the measured time.
         assert_eq!(outcome.scores[0].unit, "events/5s");
@@ -130,40 +125,22 @@ fn the_books_are_right_at_every_moment() {
 fn sleepers_on_a_mutex_are_woken_in_turn() {
     let kunpeng = machine("kunpeng920");
     let (lock, unlock) = (
-        Op::Lock {
-            first: 0,
-            wait: Dist::Const(500),
-        },
-        Op::Unlock {
-            first: 0,
-            wake: Dist::Const(300),
-        },
+        Op::Lock { first: 0, wait: Dist::Const(500) },
+        Op::Unlock { first: 0, wake: Dist::Const(300) },
     );
     let program = |before, held| {
         let (before, held) = (Op::Run(Dist::Const(before)), Op::Run(Dist::Const(held)));
         vec![before, lock, held, unlock, Op::Count, Op::Exit]
     };
     for era in ERAS {
-        let tasks = [
-            (1000, MS),
-            (300_000, 9000),
-            (200_000, 9000),
-            (400_000, 9000),
-        ];
+        let tasks = [(1000, MS), (300_000, 9000), (200_000, 9000), (400_000, 9000)];
         let tasks = tasks.into_iter().enumerate();
         let tasks =
             tasks.map(|(i, (before, held))| task(&kunpeng, program(before, held), i..i + 1));
-        let load = Workload {
-            mutexes: 1,
-            ..of_tasks(&kunpeng, "a queue", tasks.collect(), 0)
-        };
+        let load = Workload { mutexes: 1, ..of_tasks(&kunpeng, "a queue", tasks.collect(), 0) };
         let (trace, outcome) = traced(&scenario(&kunpeng, era, load, [0, 5]));
         let woken = decisions(&trace).into_iter().filter(|d| d.now_ns > MS);
-        assert_eq!(
-            woken.map(|d| d.task).collect::<Vec<_>>(),
-            [2, 1, 3],
-            "{era}"
-        );
+        assert_eq!(woken.map(|d| d.task).collect::<Vec<_>>(), [2, 1, 3], "{era}");
         assert_eq!(outcome.metrics.counted, 4, "{era}");
     }
 }
@@ -172,18 +149,9 @@ fn sleepers_on_a_mutex_are_woken_in_turn() {
 #[test]
 fn who_yields_lets_the_other_run() {
     let kunpeng = machine("kunpeng920");
-    let yields = vec![
-        Op::Run(Dist::Const(1000)),
-        Op::Yield,
-        Op::Count,
-        Op::Jump(0),
-    ];
+    let yields = vec![Op::Run(Dist::Const(1000)), Op::Yield, Op::Count, Op::Jump(0)];
     for era in ERAS {
-        let of = |n| {
-            (0..n)
-                .map(|_| task(&kunpeng, yields.clone(), 0..1))
-                .collect()
-        };
+        let of = |n| (0..n).map(|_| task(&kunpeng, yields.clone(), 0..1)).collect();
         let run = |n| {
             let load = of_tasks(&kunpeng, "yields", of(n), 0);
             let outcome = scenario(&kunpeng, era, load, [20, 100]).run();
@@ -230,11 +198,7 @@ fn random(seed: u64) -> Scenario {
     let (locks, yields) = (1 + below(10), 1 + below(most));
     // Round figures and equal ones: steps of different CPUs fall on the same nanosecond.
     let mut ns = |most| {
-        if below(3) == 0 {
-            below(most / 10) * 10
-        } else {
-            below(most)
-        }
+        if below(3) == 0 { below(most / 10) * 10 } else { below(most) }
     };
     let (held, free, event) = (1 + ns(1500), ns(200), ns(800));
     let (wait, wake) = (ns(1000), ns(600));
@@ -245,16 +209,9 @@ fn random(seed: u64) -> Scenario {
              yield_ns={held},loop_ns={free},event_ns={event},wait_ns={wait},wake_ns={wake}"
         ),
     );
-    let others = workload(
-        &machine,
-        "runsleep:tasks=3,run_us=200,sleep_us=900,where=cpu0-3",
-    );
-    load.tasks
-        .extend(others.tasks.into_iter().take(below(4) as usize));
-    Scenario {
-        seed,
-        ..scenario(&machine, ERAS[below(2) as usize], load, [3, 25])
-    }
+    let others = workload(&machine, "runsleep:tasks=3,run_us=200,sleep_us=900,where=cpu0-3");
+    load.tasks.extend(others.tasks.into_iter().take(below(4) as usize));
+    Scenario { seed, ..scenario(&machine, ERAS[below(2) as usize], load, [3, 25]) }
 }
 
 /// Holds a run against the same one in single steps: trace and outcome, but for the number of

@@ -161,11 +161,7 @@ fn collect(
     axis: &mut dyn FnMut(&str, &Value) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
     for (key, value) in table {
-        let name = if above.is_empty() {
-            key.clone()
-        } else {
-            format!("{above}.{key}")
-        };
+        let name = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
         check_depth(&name, origin)?;
         match value {
             Value::Table(inner) if name != "arm" && !inner.contains_key("from") => {
@@ -194,11 +190,8 @@ impl Axis {
             (Value::Array(list), is_arm) => {
                 axis.values = list.clone();
                 let text = |value: &Value| value.as_str().map(str::to_string);
-                axis.labels = if is_arm {
-                    list.iter().filter_map(text).collect()
-                } else {
-                    Vec::new()
-                };
+                axis.labels =
+                    if is_arm { list.iter().filter_map(text).collect() } else { Vec::new() };
             }
             (Value::Table(_), false) => {
                 let range: Range = value.clone().try_into()?;
@@ -227,20 +220,15 @@ impl Axis {
                 (value.is_str(), "a text in quotes")
             }
             What::Hz | What::Seed => (value.as_integer().is_some_and(|n| n >= 0), "a whole number"),
-            What::OfMachine(_) => (
-                !value.is_table() && !value.is_datetime(),
-                "a number, a text or a list",
-            ),
+            What::OfMachine(_) => {
+                (!value.is_table() && !value.is_datetime(), "a number, a text or a list")
+            }
             What::OfWorkload(_) => (
                 value.is_integer() || value.is_str() || value.is_bool(),
                 "a whole number or a text",
             ),
         };
-        if fits {
-            Ok(())
-        } else {
-            Err(AxisError::Value(value.clone(), expected))
-        }
+        if fits { Ok(()) } else { Err(AxisError::Value(value.clone(), expected)) }
     }
 
     /// Returns the number of values.
@@ -251,10 +239,7 @@ impl Axis {
     /// Returns a value, and what stands for it in tables.
     pub fn at(&self, index: usize) -> (Value, Value) {
         let value = self.values[index].clone();
-        let label = self
-            .labels
-            .get(index)
-            .map(|label| Value::String(label.clone()));
+        let label = self.labels.get(index).map(|label| Value::String(label.clone()));
         (label.unwrap_or_else(|| value.clone()), value)
     }
 
@@ -321,11 +306,7 @@ impl Range {
             Scale::Linear => from + part * (to - from),
             Scale::Log => from * libm::pow(to / from, part),
         };
-        Ok(if self.is_whole() {
-            Value::Integer(value.round() as i64)
-        } else {
-            Value::Float(value)
-        })
+        Ok(if self.is_whole() { Value::Integer(value.round() as i64) } else { Value::Float(value) })
     }
 
     fn values(&self) -> Result<Vec<Value>, AxisError> {
@@ -335,26 +316,20 @@ impl Range {
             (Some(Value::Integer(step)), None) if self.is_whole() && *step > 0 => {
                 let count = ((to - from) / *step as f64) as usize;
                 self.counted(count)?;
-                (0..=count as i64)
-                    .map(|n| Value::Integer(from as i64 + n * step))
-                    .collect()
+                (0..=count as i64).map(|n| Value::Integer(from as i64 + n * step)).collect()
             }
             (Some(Value::Float(step)), None) if *step > 0.0 => {
                 // A last step that lands beside the end by rounding is the end.
                 let count = ((to - from) / step + 1e-9) as usize;
                 self.counted(count)?;
-                (0..=count)
-                    .map(|n| Value::Float(from + n as f64 * step))
-                    .collect()
+                (0..=count).map(|n| Value::Float(from + n as f64 * step)).collect()
             }
             (Some(step), None) => return Err(AxisError::Step(step.clone())),
             (None, Some(points)) => {
                 self.counted(points as usize)?;
                 let last = points.saturating_sub(1).max(1);
                 let parts = (0..points).map(|n| f64::from(n) / f64::from(last));
-                parts
-                    .map(|part| self.at(part))
-                    .collect::<Result<Vec<_>, _>>()?
+                parts.map(|part| self.at(part)).collect::<Result<Vec<_>, _>>()?
             }
             // Of a design, which draws its own values.
             (None, None) => vec![self.at(0.0)?, self.at(1.0)?],
@@ -364,11 +339,7 @@ impl Range {
     }
 
     fn counted(&self, count: usize) -> Result<(), AxisError> {
-        if count < MOST_VALUES {
-            Ok(())
-        } else {
-            Err(AxisError::Many(count))
-        }
+        if count < MOST_VALUES { Ok(()) } else { Err(AxisError::Many(count)) }
     }
 }
 

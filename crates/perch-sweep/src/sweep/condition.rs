@@ -57,17 +57,10 @@ impl Condition {
         let found = (OPERATORS.iter())
             .find_map(|(sign, operator)| text.split_once(sign).map(|(l, r)| (l, *operator, r)));
         let Some((left, operator, right)) = found else {
-            return Err(refused(
-                "expected TERM <= TERM, or with <, >=, >, == or !=".to_string(),
-            ));
+            return Err(refused("expected TERM <= TERM, or with <, >=, >, == or !=".to_string()));
         };
         let term = |text: &str| Term::parse(text.trim(), known, &refused);
-        Ok(Condition {
-            text: text.to_string(),
-            left: term(left)?,
-            operator,
-            right: term(right)?,
-        })
+        Ok(Condition { text: text.to_string(), left: term(left)?, operator, right: term(right)? })
     }
 
     /// Returns true where the condition holds. `read` returns the value of an axis.
@@ -121,10 +114,7 @@ impl Term {
         known: &[&str],
         refused: &dyn Fn(String) -> SweepError,
     ) -> Result<Term, SweepError> {
-        if let Some(inner) = text
-            .strip_prefix('"')
-            .and_then(|text| text.strip_suffix('"'))
-        {
+        if let Some(inner) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             return Ok(Term::Text(inner.to_string()));
         }
         if let Ok(number) = text.parse::<f64>()

@@ -29,18 +29,9 @@ pub use table::Row;
 
 /// The sweeps that perch knows by name.
 const LIBRARY: [(&str, &str); 3] = [
-    (
-        "composition",
-        include_str!("../../../../experiments/sweeps/composition.toml"),
-    ),
-    (
-        "league",
-        include_str!("../../../../experiments/sweeps/league.toml"),
-    ),
-    (
-        "live",
-        include_str!("../../../../experiments/sweeps/live.toml"),
-    ),
+    ("composition", include_str!("../../../../experiments/sweeps/composition.toml")),
+    ("league", include_str!("../../../../experiments/sweeps/league.toml")),
+    ("live", include_str!("../../../../experiments/sweeps/live.toml")),
 ];
 
 /// The most points that a sweep has.
@@ -180,10 +171,9 @@ impl Sweep {
         {
             return Err(SweepError::key(origin, *twice, "it is an axis twice"));
         }
-        for (key, is_said) in [
-            ("machine", !file.machine.is_empty()),
-            ("workload", !file.workload.is_empty()),
-        ] {
+        for (key, is_said) in
+            [("machine", !file.machine.is_empty()), ("workload", !file.workload.is_empty())]
+        {
             if !is_said && !named.contains(&key) {
                 let reason = "expected a value, or an axis of that name in [axes]";
                 return Err(SweepError::key(origin, key, reason));
@@ -282,14 +272,8 @@ impl Sweep {
                 .map_err(|reason| SweepError::key(&self.origin, &axis.name, reason))?;
         }
         for (key, value) in keys {
-            let separator = if simulation.workload.contains(':') {
-                ','
-            } else {
-                ':'
-            };
-            simulation
-                .workload
-                .push_str(&format!("{separator}{key}={value}"));
+            let separator = if simulation.workload.contains(':') { ',' } else { ':' };
+            simulation.workload.push_str(&format!("{separator}{key}={value}"));
         }
         self.files.read(&mut simulation)?;
         let machine = simulation.machine_as_said(&self.origin)?;
@@ -306,17 +290,13 @@ impl Sweep {
         }
         let place = || {
             let values = names.iter().zip(&labels);
-            let values: Vec<String> = values
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let values: Vec<String> =
+                values.map(|(name, value)| format!("{name}={value}")).collect();
             format!("{} at {}", self.origin, values.join(", "))
         };
         let arm = self.arms.get(&simulation, &place(), self.limits)?;
         let prepared = simulation.with_machine(machine, arm, &place(), self.limits)?;
-        Ok(Some(Point {
-            values: labels,
-            prepared,
-        }))
+        Ok(Some(Point { values: labels, prepared }))
     }
 }
 

@@ -150,9 +150,7 @@ pub struct Ranking {
 impl Ranking {
     /// Returns how each arm stands in the rows that `take` lets through; nothing where it lets none.
     pub fn standings(&self, take: impl Fn(&RankRow) -> bool) -> Vec<Standing> {
-        let rows: Vec<usize> = (0..self.rows.len())
-            .filter(|&row| take(&self.rows[row]))
-            .collect();
+        let rows: Vec<usize> = (0..self.rows.len()).filter(|&row| take(&self.rows[row])).collect();
         if rows.is_empty() {
             return Vec::new();
         }
@@ -162,11 +160,8 @@ impl Ranking {
             let count =
                 |is: &dyn Fn(ArmGain) -> bool| rows.iter().filter(|&&row| is(of(row))).count();
             let with = |verdict| count(&|arm| arm.verdict == verdict);
-            let counted: Vec<usize> = rows
-                .iter()
-                .copied()
-                .filter(|&row| of(row).verdict.counts())
-                .collect();
+            let counted: Vec<usize> =
+                rows.iter().copied().filter(|&row| of(row).verdict.counts()).collect();
             let gains: Vec<f64> = counted.iter().map(|&row| of(row).gain_pct).collect();
             let least = |&a: &usize, &b: &usize| of(a).gain_pct.total_cmp(&of(b).gain_pct);
             Standing {
@@ -242,11 +237,7 @@ impl Sweep {
             }
         }
         for (point, found) in &loads {
-            let Some(found) = found
-                .iter()
-                .map(Option::as_deref)
-                .collect::<Option<Vec<_>>>()
-            else {
+            let Some(found) = found.iter().map(Option::as_deref).collect::<Option<Vec<_>>>() else {
                 continue;
             };
             ranking.rows.extend(
@@ -320,15 +311,13 @@ fn rank_row(
         })
         .collect();
     // A baseline of 0 has no changes.
-    arms.iter()
-        .all(|arm| arm.gain_pct.is_finite())
-        .then(|| RankRow {
-            point: point.to_vec(),
-            score: score.name.clone(),
-            unit: score.unit.clone(),
-            higher_is_better: score.higher_is_better,
-            arms,
-        })
+    arms.iter().all(|arm| arm.gain_pct.is_finite()).then(|| RankRow {
+        point: point.to_vec(),
+        score: score.name.clone(),
+        unit: score.unit.clone(),
+        higher_is_better: score.higher_is_better,
+        arms,
+    })
 }
 
 #[cfg(test)]
@@ -386,18 +375,12 @@ mod tests {
             (true, [&[10.0, 10.0], &[11.0, 11.0], &[9.0, 9.0]]),
             (false, [&[10.0, 10.0], &[11.0, 11.0], &[9.0, 9.0]]),
         ]);
-        let gains = |row: usize| {
-            ranking.rows[row]
-                .arms
-                .iter()
-                .map(|arm| arm.gain_pct.round())
-        };
+        let gains = |row: usize| ranking.rows[row].arms.iter().map(|arm| arm.gain_pct.round());
         assert_eq!(gains(0).collect::<Vec<_>>(), [0.0, 10.0, -10.0]);
         assert_eq!(gains(1).collect::<Vec<_>>(), [0.0, -10.0, 10.0]);
         let standings = ranking.standings(|_| true);
-        let found: Vec<_> = (standings.iter())
-            .map(|standing| (counts(standing), standing.least))
-            .collect();
+        let found: Vec<_> =
+            (standings.iter()).map(|standing| (counts(standing), standing.least)).collect();
         assert_eq!(
             found,
             [
@@ -416,11 +399,7 @@ mod tests {
         let arms = &ranking.rows[0].arms;
         assert!(arms.iter().all(|arm| arm.is_best));
         let verdicts: Vec<_> = arms.iter().map(|arm| arm.verdict).collect();
-        let wanted = [
-            RankVerdict::Level,
-            RankVerdict::Level,
-            RankVerdict::Undecided,
-        ];
+        let wanted = [RankVerdict::Level, RankVerdict::Level, RankVerdict::Undecided];
         assert_eq!(verdicts, wanted);
     }
 
@@ -432,10 +411,7 @@ mod tests {
             (true, [&[1.0, 1.0], &[0.2, 0.2], &[1.0, 1.0]]),
         ]);
         let standing = &many.standings(|_| true)[1];
-        assert_eq!(
-            (standing.median_pct.map(f64::round), standing.least),
-            (Some(10.0), Some(2))
-        );
+        assert_eq!((standing.median_pct.map(f64::round), standing.least), (Some(10.0), Some(2)));
     }
 
     #[test]
@@ -446,11 +422,7 @@ mod tests {
         ]);
         let standing = &many.standings(|_| true)[1];
         assert_eq!(
-            (
-                standing.undecided,
-                standing.median_pct.map(f64::round),
-                standing.least
-            ),
+            (standing.undecided, standing.median_pct.map(f64::round), standing.least),
             (1, Some(10.0), Some(0))
         );
     }
@@ -486,10 +458,7 @@ mod tests {
         // Twice the baseline's score, but who knows for how long: the baseline is best of the others.
         assert_eq!(of(1), [[0, 0, 1, 0, 0, 1], nothing, [0, 1, 0, 0, 0, 0]]);
         let standing = &row(1).standings(|_| true)[1];
-        assert_eq!(
-            (standing.settled, standing.median_pct, standing.least),
-            (0, None, None)
-        );
+        assert_eq!((standing.settled, standing.median_pct, standing.least), (0, None, None));
     }
 
     #[test]
@@ -497,20 +466,14 @@ mod tests {
         let none = score("s", true, &[f64::NAN]);
         let found = [&[score("s", true, &[1.0])][..], &[none][..]];
         assert_eq!(rank_row(&[], &found[0][0], &found, 0), None);
-        let found = [
-            &[score("s", true, &[0.0])][..],
-            &[score("s", true, &[1.0])][..],
-        ];
+        let found = [&[score("s", true, &[0.0])][..], &[score("s", true, &[1.0])][..]];
         assert_eq!(rank_row(&[], &found[0][0], &found, 0), None);
     }
 
     fn stored() -> impl Strategy<Value = ScoreFound> {
         let value = prop_oneof![Just(f64::NAN), Just(0.0), 90.0..110.0, -1e9..1e9];
         (vec(value, 0..6), any::<bool>(), any::<bool>()).prop_map(|(values, higher, settled)| {
-            ScoreFound {
-                settled,
-                ..score("s", higher, &values)
-            }
+            ScoreFound { settled, ..score("s", higher, &values) }
         })
     }
 

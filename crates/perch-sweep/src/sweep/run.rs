@@ -55,10 +55,7 @@ impl FromStr for Shard {
         let numbers = text.split_once('/');
         let numbers = numbers.and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         match numbers {
-            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard {
-                index: index - 1,
-                of,
-            }),
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index: index - 1, of }),
             Some((index, of)) => Err(ShardError::Beyond(index, of)),
             None => Err(ShardError::Form),
         }
@@ -208,11 +205,7 @@ fn simulate<E: From<SweepError>>(
         drop(ended);
         let mut failed = Vec::new();
         let whole: f64 = costs.iter().sum();
-        let mut at = Progress {
-            done: 0,
-            all: missing.len(),
-            part: 0.0,
-        };
+        let mut at = Progress { done: 0, all: missing.len(), part: 0.0 };
         loop {
             let advanced = match ends.recv_timeout(MEANWHILE) {
                 // A disk that is full stays full.

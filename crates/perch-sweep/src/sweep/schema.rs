@@ -17,9 +17,7 @@ use crate::simulation::OfMachine;
 /// Returns the schema of a sweep's file.
 pub fn sweep_schema() -> Schema {
     let settings = SchemaSettings::draft2020_12();
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<super::File>();
+    let mut schema = settings.into_generator().into_root_schema_for::<super::File>();
     schema.insert("title".to_string(), "sweep of perch".into());
     schema
 }

@@ -92,8 +92,7 @@ impl Sweep {
         };
         let is_base = |point: &&Point| point.values[at].as_str() == Some(baseline);
         let base = points.iter().filter(is_base);
-        base.map(|point| (others(point, arm), point.prepared.key.clone()))
-            .collect()
+        base.map(|point| (others(point, arm), point.prepared.key.clone())).collect()
     }
 }
 

@@ -72,18 +72,11 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                 Step::Compute(ns) => program.push(Op::Run(Dist::around(ns, spread))),
                 Step::Wake(other) => {
                     let channel = channel(number as u32, other);
-                    program.extend([
-                        Op::Send {
-                            channel,
-                            lines,
-                            sync,
-                        },
-                        Op::Count,
-                    ]);
+                    program.extend([Op::Send { channel, lines, sync }, Op::Count]);
                 }
-                Step::Await(other) => program.push(Op::Receive {
-                    channel: channel(other, number as u32),
-                }),
+                Step::Await(other) => {
+                    program.push(Op::Receive { channel: channel(other, number as u32) })
+                }
                 Step::Sleep(ns) => program.push(Op::Sleep(Dist::Const(ns))),
                 Step::Next(ns) => program.push(Op::Next(ns)),
                 Step::Fork(child) => program.push(Op::Fork(child)),
@@ -107,10 +100,6 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     }
     Ok(Workload {
         channels: pairs.len(),
-        ..Workload::of(
-            tasks,
-            vec![Space::default(); processes.len()],
-            Measure::time(),
-        )
+        ..Workload::of(tasks, vec![Space::default(); processes.len()], Measure::time())
     })
 }

@@ -27,11 +27,7 @@ impl Script {
     /// file that was cut off, and tasks that would wait forever. The error displays what is wrong,
     /// in which line, and what was expected.
     pub fn read(input: &mut dyn BufRead) -> Result<Script> {
-        let mut reader = Reader {
-            input,
-            line: 0,
-            text: String::new(),
-        };
+        let mut reader = Reader { input, line: 0, text: String::new() };
         reader.first()?;
         let mut script = Script::default();
         let mut at = Vec::new();
@@ -57,9 +53,7 @@ impl Script {
                 }
                 _ => {
                     let Some(task) = script.tasks.last_mut() else {
-                        return reader.wrong(LineError::NoTask {
-                            word: word.to_string(),
-                        });
+                        return reader.wrong(LineError::NoTask { word: word.to_string() });
                     };
                     for word in text.split_ascii_whitespace() {
                         task.steps.push(reader.step(word)?);
@@ -96,15 +90,12 @@ impl Reader<'_> {
         self.text.clear();
         self.line += 1;
         let mut line = io::Read::take(&mut *self.input, LONGEST_LINE);
-        let read = line
-            .read_line(&mut self.text)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => ReadError::Line {
-                    line: self.line,
-                    why: LineError::NotText,
-                },
-                _ => ReadError::Io(error),
-            })?;
+        let read = line.read_line(&mut self.text).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => {
+                ReadError::Line { line: self.line, why: LineError::NotText }
+            }
+            _ => ReadError::Io(error),
+        })?;
         if read as u64 == LONGEST_LINE {
             return self.wrong(LineError::TooLong);
         }
@@ -117,9 +108,9 @@ impl Reader<'_> {
         let text = self.text.trim_end();
         match text.split_once(' ') {
             Some((MAGIC, version)) if version.parse() == Ok(VERSION) => Ok(()),
-            Some((MAGIC, version)) => self.wrong(LineError::Version {
-                version: version.to_string(),
-            }),
+            Some((MAGIC, version)) => {
+                self.wrong(LineError::Version { version: version.to_string() })
+            }
             _ => self.wrong(LineError::NoWorkload),
         }
     }
@@ -144,10 +135,7 @@ impl Reader<'_> {
     fn task(&self, rest: &str, expected: usize) -> Result<ScriptTask> {
         let (number, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         if number.parse() != Ok(expected) {
-            return self.wrong(LineError::TaskNumber {
-                number: number.to_string(),
-                expected,
-            });
+            return self.wrong(LineError::TaskNumber { number: number.to_string(), expected });
         }
         if expected >= MOST_TASKS {
             return self.wrong(LineError::TooManyTasks);
@@ -173,9 +161,7 @@ impl Reader<'_> {
                 Some(("nice", value)) => match value.parse() {
                     Ok(nice) if (-20..=19).contains(&nice) => task.nice = nice,
                     _ => {
-                        return self.wrong(LineError::Nice {
-                            value: value.to_string(),
-                        });
+                        return self.wrong(LineError::Nice { value: value.to_string() });
                     }
                 },
                 Some(("class", value)) => match Class::parse(value) {
@@ -187,9 +173,7 @@ impl Reader<'_> {
                     task.start = Some(self.number(value, "start", LONGEST_NS)?)
                 }
                 _ => {
-                    return self.wrong(LineError::Key {
-                        key: key.to_string(),
-                    });
+                    return self.wrong(LineError::Key { key: key.to_string() });
                 }
             }
         }
@@ -210,9 +194,7 @@ impl Reader<'_> {
             "f" => Step::Fork(task()?),
             "e" if value.is_empty() => Step::Exec,
             _ => {
-                return self.wrong(LineError::Step {
-                    word: word.to_string(),
-                });
+                return self.wrong(LineError::Step { word: word.to_string() });
             }
         })
     }
@@ -221,11 +203,7 @@ impl Reader<'_> {
     /// follow.
     fn ends(&mut self, rest: &str, tasks: usize, steps: u64) -> Result<()> {
         if rest != format!("tasks={tasks} steps={steps}") {
-            return self.wrong(LineError::Counts {
-                counted: rest.to_string(),
-                tasks,
-                steps,
-            });
+            return self.wrong(LineError::Counts { counted: rest.to_string(), tasks, steps });
         }
         while self.next()? {
             if !self.text.trim().is_empty() {

@@ -134,7 +134,5 @@ impl Script {
 /// The text on one line: without control characters, and without spaces at its end, which nobody
 /// would see.
 fn plain(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), "?")
-        .trim_end()
-        .to_string()
+    text.replace(|c: char| c.is_control(), "?").trim_end().to_string()
 }

@@ -151,10 +151,7 @@ impl Events<'_, '_> {
             return wrong(member, KeyError::TooManyForks);
         }
         ops.push(Op::Fork((self.forks.started + forked.len()) as u32));
-        let now = Made {
-            delay_ns: None,
-            ..self.now.clone()
-        };
+        let now = Made { delay_ns: None, ..self.now.clone() };
         forked.push((task, now));
         Ok(false)
     }
@@ -170,11 +167,7 @@ impl Events<'_, '_> {
         let waits = event == "sem_wait";
         ops.push(match waits {
             true => Op::Receive { channel },
-            false => Op::Send {
-                channel,
-                lines: self.global.costs.wake.lines,
-                sync: false,
-            },
+            false => Op::Send { channel, lines: self.global.costs.wake.lines, sync: false },
         });
         Ok(waits)
     }
@@ -309,10 +302,7 @@ impl Events<'_, '_> {
         ops.extend([
             Op::Enlist { condition },
             Op::Unlock { first, wake },
-            Op::Await {
-                condition,
-                call: costs.wait,
-            },
+            Op::Await { condition, call: costs.wait },
             Op::Lock { first, wait },
         ]);
     }
@@ -332,20 +322,13 @@ impl Events<'_, '_> {
         let (wake, wait) = (costs.wake.work, costs.wait.work);
         let begin = ops.len() as u32;
         ops.push(Op::Lock { first, wait });
-        ops.push(Op::Gate {
-            condition,
-            users,
-            last: begin + 9,
-        });
+        ops.push(Op::Gate { condition, users, last: begin + 9 });
         self.wait(condition, first, ops);
         ops.extend([
             Op::Ungate { condition },
             Op::Unlock { first, wake },
             Op::Jump(begin + 11),
-            Op::Broadcast {
-                condition,
-                call: self.global.costs.wake,
-            },
+            Op::Broadcast { condition, call: self.global.costs.wake },
             Op::Unlock { first, wake },
         ]);
         debug_assert_eq!(ops.len() as u32, begin + 11);
@@ -373,11 +356,7 @@ impl Events<'_, '_> {
         };
         let own = of.starts_with("unique").then_some(self.thread);
         let timer = number_of(&mut self.shared.timers, (own, of));
-        ops.push(Op::Timer {
-            timer,
-            period,
-            absolute,
-        });
+        ops.push(Op::Timer { timer, period, absolute });
         Ok(period)
     }
 }

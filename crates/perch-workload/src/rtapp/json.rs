@@ -38,17 +38,10 @@ pub struct Member {
 /// # Errors
 /// The error has the line, and what was expected there.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
-    let mut parser = Parser {
-        rest: text,
-        line: 1,
-    };
+    let mut parser = Parser { rest: text, line: 1 };
     let value = parser.value(0)?;
     parser.space()?;
-    if parser.rest.is_empty() {
-        Ok(value)
-    } else {
-        parser.wrong("the end of the file")
-    }
+    if parser.rest.is_empty() { Ok(value) } else { parser.wrong("the end of the file") }
 }
 
 struct Parser<'a> {
@@ -62,11 +55,7 @@ impl Parser<'_> {
             let start = self.rest.chars().take(20);
             start.take_while(|&c| c != '\n').collect()
         });
-        Err(JsonError {
-            line: self.line,
-            expected,
-            found,
-        })
+        Err(JsonError { line: self.line, expected, found })
     }
 
     fn skip(&mut self, bytes: usize) {
@@ -261,10 +250,7 @@ mod tests {
         };
         let keys: Vec<(&str, u64)> = members.iter().map(|m| (m.key.as_str(), m.line)).collect();
         assert_eq!(keys, [("run", 1), ("sleep", 2), ("run", 3), ("a\"b", 3)]);
-        assert_eq!(
-            members[2].value,
-            Value::Array(vec![Value::Number(1), Value::Number(2)])
-        );
+        assert_eq!(members[2].value, Value::Array(vec![Value::Number(1), Value::Number(2)]));
     }
 
     #[test]

@@ -62,9 +62,7 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
                     // rt-app calibrates itself on CPU 0.
                     Value::Number(0) => global.capacity,
                     Value::Text(text) => {
-                        let cpu = text
-                            .strip_prefix("CPU")
-                            .and_then(|n| n.parse::<usize>().ok());
+                        let cpu = text.strip_prefix("CPU").and_then(|n| n.parse::<usize>().ok());
                         match cpu.and_then(|cpu| cpus.get(cpu)) {
                             Some(cpu) => cpu.capacity,
                             None => {
@@ -103,10 +101,7 @@ pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let path = std::mem::take(&mut keys.file);
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
     let allowed = keys.cpus()?;
-    let futex = |ns, lines| FutexCall {
-        work: Dist::around(ns, FUTEX_SPREAD),
-        lines,
-    };
+    let futex = |ns, lines| FutexCall { work: Dist::around(ns, FUTEX_SPREAD), lines };
     let lines = keys.number("lines", FUTEX_LINES, 0, 1_000_000)?;
     let costs = Costs {
         wait: futex(keys.number("wait_ns", WAIT_NS, 1, 1_000_000_000)?, lines),
@@ -119,19 +114,13 @@ pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     }
     let text = perch_file::text(Path::new(&path), Kind::RT_APP)?;
     let workload = build(&text, keys, footprint, costs, &allowed);
-    workload.map_err(|why| SpecError::RtAppFile {
-        path,
-        why: Box::new(why),
-    })
+    workload.map_err(|why| SpecError::RtAppFile { path, why: Box::new(why) })
 }
 
 /// Lets the clock run from the first of the tasks until the last one has ended, if all of them end:
 /// of a load that is over there is no rate. Returns whether they do.
 fn made_to_end(tasks: &mut [TaskSpec]) -> bool {
-    if tasks
-        .iter()
-        .any(|task| task.program.last() != Some(&Op::Exit))
-    {
+    if tasks.iter().any(|task| task.program.last() != Some(&Op::Exit)) {
         return false;
     }
     let all = tasks.len() as u32;
@@ -164,9 +153,8 @@ fn build(
         }
     };
     // "resources" is left from older rt-apps and has no meaning.
-    if let Some(member) = top
-        .iter()
-        .find(|m| !["tasks", "global", "resources"].contains(&m.key.as_str()))
+    if let Some(member) =
+        top.iter().find(|m| !["tasks", "global", "resources"].contains(&m.key.as_str()))
     {
         return wrong(member, KeyError::UnknownPart);
     }
@@ -194,10 +182,7 @@ fn build(
     }
     let killed_ns = global.duration_ns;
     let measure = if made_to_end(&mut tasks) {
-        Measure {
-            basis: Basis::Time { killed_ns },
-            ..Measure::time()
-        }
+        Measure { basis: Basis::Time { killed_ns }, ..Measure::time() }
     } else {
         Measure::rate("loops", "loops/s", 1.0, 1.0)
     };
@@ -210,16 +195,11 @@ fn build(
             "threads of SCHED_DEADLINE, which run as SCHED_FIFO 99, without budgets and deadlines",
             made.deadlines,
         ),
-        (
-            "threads with slices of their own (dl-runtime), which get the era's",
-            made.slices,
-        ),
+        ("threads with slices of their own (dl-runtime), which get the era's", made.slices),
     ];
     let notes = notes.into_iter().filter(|(_, count)| *count > 0);
     Ok(Workload {
-        notes: notes
-            .map(|(what, count)| format!("{what}: {count}"))
-            .collect(),
+        notes: notes.map(|(what, count)| format!("{what}: {count}")).collect(),
         channels: made.shared.channels(),
         mutexes: made.shared.mutexes(),
         groups: made.groups,

@@ -17,20 +17,9 @@ use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
 pub fn moved(op: Op, by: i32) -> Op {
     let to_new = |to: u32| to.wrapping_add_signed(by);
     match op {
-        Op::Repeat { to, times } => Op::Repeat {
-            to: to_new(to),
-            times,
-        },
+        Op::Repeat { to, times } => Op::Repeat { to: to_new(to), times },
         Op::Jump(to) => Op::Jump(to_new(to)),
-        Op::Gate {
-            condition,
-            users,
-            last,
-        } => Op::Gate {
-            condition,
-            users,
-            last: to_new(last),
-        },
+        Op::Gate { condition, users, last } => Op::Gate { condition, users, last: to_new(last) },
         op => op,
     }
 }
@@ -195,9 +184,7 @@ impl<'a> Tasks<'a> {
                 return wrong(task, KeyError::RealTimeInGroup);
             }
         }
-        made.program = self
-            .program(task, &made, loops, phases, &changes, &events)?
-            .into();
+        made.program = self.program(task, &made, loops, phases, &changes, &events)?.into();
         self.threads += 1;
         // Each thread has its program, so a few lines can ask for more than any memory holds.
         self.ops += made.program.len();
@@ -245,9 +232,8 @@ impl<'a> Tasks<'a> {
             }
         });
         let bound = numbers.collect::<Result<Vec<usize>, RtAppError>>()?;
-        let outside = allowed
-            .iter()
-            .find(|&cpu| !bound.contains(&(self.machine.cpus[cpu].node as usize)));
+        let outside =
+            allowed.iter().find(|&cpu| !bound.contains(&(self.machine.cpus[cpu].node as usize)));
         match outside {
             Some(cpu) => {
                 let node = self.machine.cpus[cpu].node;
@@ -275,11 +261,7 @@ impl<'a> Tasks<'a> {
             name.push_str(part);
             let known = self.groups.iter().position(|group| group.name == name);
             parent = Some(known.unwrap_or_else(|| {
-                self.groups.push(GroupSpec {
-                    name: name.clone(),
-                    parent,
-                    shares: DEFAULT_SHARES,
-                });
+                self.groups.push(GroupSpec { name: name.clone(), parent, shares: DEFAULT_SHARES });
                 self.groups.len() - 1
             }));
         }
@@ -305,9 +287,7 @@ impl<'a> Tasks<'a> {
             }
             let mut group = None;
             if let Some(member) = own(phase, "taskgroup")? {
-                group = self
-                    .group(member)?
-                    .map(|group| group.map(|group| group as u32));
+                group = self.group(member)?.map(|group| group.map(|group| group as u32));
                 joins |= group.is_some_and(|group| group != made.group.map(|group| group as u32));
             }
             changes.push((mask, group));
@@ -503,8 +483,7 @@ impl Round {
             }
         }
         self.ops.extend(change.mask.map(|mask| Op::Bind { mask }));
-        self.ops
-            .extend(change.group.map(|group| Op::Join { group }));
+        self.ops.extend(change.group.map(|group| Op::Join { group }));
         let to = self.ops.len() as u32;
         let before = making.held.clone();
         let busy = making.append(&events, &mut self.ops)?;
@@ -515,9 +494,7 @@ impl Round {
             return wrong(phase, KeyError::LoopLocks);
         }
         self.takes_time |= busy;
-        let forks = self.ops[to as usize..]
-            .iter()
-            .any(|op| matches!(op, Op::Fork(_)));
+        let forks = self.ops[to as usize..].iter().any(|op| matches!(op, Op::Fork(_)));
         match times {
             ..=0 if forks => return wrong(phase, KeyError::ForksForEver),
             // rt-app compares the number with that of the rounds only after a round.
@@ -531,10 +508,7 @@ impl Round {
                     making.append(&events, &mut self.ops)?;
                 }
             }
-            times => self.ops.push(Op::Repeat {
-                to,
-                times: times as u64,
-            }),
+            times => self.ops.push(Op::Repeat { to, times: times as u64 }),
         }
         Ok(())
     }
@@ -563,10 +537,7 @@ fn repeated(task: &Member, mut round: Vec<Op>, loops: i64) -> Result<Vec<Op>, Rt
             all
         }
         loops => {
-            round.push(Op::Repeat {
-                to: 0,
-                times: loops as u64,
-            });
+            round.push(Op::Repeat { to: 0, times: loops as u64 });
             round
         }
     };

@@ -7,11 +7,7 @@ use crate::FutexCall;
 
 /// An error that names the line and the key of `member`.
 pub fn wrong<T>(member: &Member, why: KeyError) -> Result<T, RtAppError> {
-    Err(RtAppError::Key {
-        line: member.line,
-        key: member.key.clone(),
-        why,
-    })
+    Err(RtAppError::Key { line: member.line, key: member.key.clone(), why })
 }
 
 /// The members of `member`'s value, which has to be an object.

@@ -19,13 +19,8 @@ fn found(machine: &str, kernel: Modes, what: Synthetic) -> Advice {
     advise(&mut reader, &Topology::new(&machine), model, 1).expect("a recording")
 }
 
-const LOAD: Synthetic = Synthetic {
-    seed: 1,
-    wake_ups: 4_000,
-    every_ns: 1_000_000,
-    busy_pct: 70,
-    real_time_every: 50,
-};
+const LOAD: Synthetic =
+    Synthetic { seed: 1, wake_ups: 4_000, every_ns: 1_000_000, busy_pct: 70, real_time_every: 50 };
 
 fn of(cpus: usize) -> Of<'static> {
     Of {
@@ -41,10 +36,7 @@ fn of(cpus: usize) -> Of<'static> {
 
 #[test]
 fn it_reads_like_this() {
-    let kernel = Modes {
-        capacity: Mode::Upstream,
-        ..Modes::default()
-    };
+    let kernel = Modes { capacity: Mode::Upstream, ..Modes::default() };
     let advice = found("kunpeng920", kernel, LOAD);
     insta::assert_snapshot!("table", text(&of(128), &advice));
     insta::assert_snapshot!("markdown", markdown(&of(128), &advice));
@@ -52,10 +44,7 @@ fn it_reads_like_this() {
     let json: serde_json::Value = serde_json::from_str(&json(&of(128), &advice)).expect("JSON");
     let cluster = &json["mechanisms"][0];
     assert_eq!(cluster["mechanism"], "cluster");
-    assert_eq!(
-        cluster["advice"],
-        mechanism(&advice, Mechanism::Cluster, 128).advice.name()
-    );
+    assert_eq!(cluster["advice"], mechanism(&advice, Mechanism::Cluster, 128).advice.name());
     assert_eq!(cluster["changes"].as_array().map(Vec::len), Some(3));
     assert_eq!(json["mechanisms"][1]["can_act"], false);
     assert_eq!(json["lost"], 7);
@@ -63,10 +52,7 @@ fn it_reads_like_this() {
 
 #[test]
 fn a_short_recording_is_told_to_be_one() {
-    let short = Synthetic {
-        wake_ups: 300,
-        ..LOAD
-    };
+    let short = Synthetic { wake_ups: 300, ..LOAD };
     let advice = found("jacobsville", Modes::default(), short);
     insta::assert_snapshot!("short", text(&of(24), &advice));
     for name in [Mechanism::Cluster, Mechanism::Steer] {
@@ -78,27 +64,14 @@ fn a_short_recording_is_told_to_be_one() {
 #[test]
 fn what_cannot_act_is_not_advised() {
     let advice = Advice {
-        shape: Shape {
-            acts: vec![Mechanism::Steer],
-            asymmetric: false,
-        },
+        shape: Shape { acts: vec![Mechanism::Steer], asymmetric: false },
         real_time: 1_000_000,
-        spread: Some(Spread {
-            threaded: 1000,
-            away: 1000,
-            crowded: 0,
-        }),
+        spread: Some(Spread { threaded: 1000, away: 1000, crowded: 0 }),
         ..found("kunpeng920", Modes::default(), LOAD)
     };
-    let others = Mechanism::ALL
-        .into_iter()
-        .filter(|m| *m != Mechanism::Steer);
+    let others = Mechanism::ALL.into_iter().filter(|m| *m != Mechanism::Steer);
     for name in others {
-        assert_eq!(
-            mechanism(&advice, name, 8).advice,
-            Word::CannotAct,
-            "{name}"
-        );
+        assert_eq!(mechanism(&advice, name, 8).advice, Word::CannotAct, "{name}");
     }
 }
 
@@ -106,11 +79,7 @@ fn what_cannot_act_is_not_advised() {
 fn processes_that_are_spread_may_be_worth_a_trial() {
     let mut advice = found("kunpeng920", Modes::default(), LOAD);
     let mut word = |away, crowded| {
-        advice.spread = Some(Spread {
-            threaded: 2000,
-            away,
-            crowded,
-        });
+        advice.spread = Some(Spread { threaded: 2000, away, crowded });
         mechanism(&advice, Mechanism::Cache, 128).advice
     };
     assert_eq!(word(1000, 0), Word::CannotTell);
@@ -121,37 +90,21 @@ fn processes_that_are_spread_may_be_worth_a_trial() {
 #[test]
 fn real_time_is_a_matter_of_rate() {
     let mut advice = found("kunpeng920", Modes::default(), LOAD);
-    assert_eq!(
-        mechanism(&advice, Mechanism::Overload, 128).advice,
-        Word::Leave
-    );
+    assert_eq!(mechanism(&advice, Mechanism::Overload, 128).advice, Word::Leave);
     // These are 4 seconds on 128 CPUs; a hundredth of their time is 5.1 s, and each wake-up may
     // take 5.2 us.
     advice.real_time = 1_100_000;
-    assert_eq!(
-        mechanism(&advice, Mechanism::Overload, 128).advice,
-        Word::CannotTell
-    );
+    assert_eq!(mechanism(&advice, Mechanism::Overload, 128).advice, Word::CannotTell);
     advice.real_time = 0;
-    assert_eq!(
-        mechanism(&advice, Mechanism::Overload, 128).advice,
-        Word::Leave
-    );
+    assert_eq!(mechanism(&advice, Mechanism::Overload, 128).advice, Word::Leave);
 }
 
 #[test]
 fn shares_have_the_digits_that_mean_something() {
     let shown = [0.0, 0.00001, 0.0012, 0.034, 0.56, 0.9989, 1.0].map(percent);
-    let expected = [
-        "0 %", "<0.01 %", "0.12 %", "3.4 %", "56 %", "99.89 %", "100.00 %",
-    ];
+    let expected = ["0 %", "<0.01 %", "0.12 %", "3.4 %", "56 %", "99.89 %", "100.00 %"];
     assert_eq!(shown, expected);
-    let share = Share {
-        part: 1,
-        of: 10,
-        low: 0.021,
-        high: 0.4,
-    };
+    let share = Share { part: 1, of: 10, low: 0.021, high: 0.4 };
     assert_eq!(range(&share), "2.1 to 40");
 }
 

@@ -47,10 +47,7 @@ pub struct Said {
 }
 
 fn said(advice: Word, text: impl Into<String>) -> Said {
-    Said {
-        advice,
-        text: text.into(),
-    }
+    Said { advice, text: text.into() }
 }
 
 /// A share of 1 as a percentage with about two digits.
@@ -134,10 +131,7 @@ pub fn unknown(of: &Of, advice: &Advice) -> Vec<String> {
     let recordings = Mechanism::ALL.into_iter().map(Mechanism::recording);
     let lacks = recordings.filter(|(whose, _)| *whose != Recording::Kernel);
     let lacks: Vec<_> = lacks.map(|(_, what)| what).collect();
-    points.push(format!(
-        "what the file does not hold: {}.",
-        lacks.join("; ")
-    ));
+    points.push(format!("what the file does not hold: {}.", lacks.join("; ")));
     points
 }
 
@@ -148,10 +142,7 @@ pub fn mechanism(advice: &Advice, mechanism: Mechanism, cpus: usize) -> Said {
         return said(Word::CannotAct, format!("cannot act here: {why}."));
     }
     let Some(explained) = &advice.explained else {
-        return said(
-            Word::CannotTell,
-            "nothing can be said: the recording is too short.",
-        );
+        return said(Word::CannotTell, "nothing can be said: the recording is too short.");
     };
     match (mechanism, mechanism.recording()) {
         (Mechanism::Cache, _) => cache(advice),
@@ -195,19 +186,15 @@ fn replayed(advice: &Advice, mechanism: Mechanism, explained: &Share) -> Said {
             ),
             Verdict::Worse => format!("in this kernel, and it pays. Without it {}.", lands(off)),
             Verdict::Better => format!("in this kernel; try without it: {}.", lands(off)),
-            Verdict::Trade => format!(
-                "in this kernel, and gains some and loses some. Without it {}.",
-                lands(off)
-            ),
+            Verdict::Trade => {
+                format!("in this kernel, and gains some and loses some. Without it {}.", lands(off))
+            }
             Verdict::Sideways => format!(
                 "in this kernel, without a gain that can be seen. Without it {}.",
                 lands(off)
             ),
             Verdict::Unclear | Verdict::Unsure => {
-                format!(
-                    "in this kernel; whether it pays {}",
-                    not_told(off, explained)
-                )
+                format!("in this kernel; whether it pays {}", not_told(off, explained))
             }
         };
         word = match off.verdict {
@@ -223,21 +210,13 @@ fn replayed(advice: &Advice, mechanism: Mechanism, explained: &Share) -> Said {
     };
     let mode = format!("{mechanism}={}", change.mode);
     let (what, its) = match change.verdict {
-        Verdict::Better => (
-            Word::Try,
-            format!("{mode} is worth a trial: {}.", lands(change)),
-        ),
-        Verdict::Trade => (
-            Word::Trade,
-            format!(
-                "{mode} is a trade, and only a trial tells: {}.",
-                lands(change)
-            ),
-        ),
-        Verdict::Unclear | Verdict::Unsure => (
-            Word::CannotTell,
-            format!("Whether {mode} would pay {}", not_told(change, explained)),
-        ),
+        Verdict::Better => (Word::Try, format!("{mode} is worth a trial: {}.", lands(change))),
+        Verdict::Trade => {
+            (Word::Trade, format!("{mode} is a trade, and only a trial tells: {}.", lands(change)))
+        }
+        Verdict::Unclear | Verdict::Unsure => {
+            (Word::CannotTell, format!("Whether {mode} would pay {}", not_told(change, explained)))
+        }
         _ => (Word::Leave, nothing_better(advice, mechanism)),
     };
     // A verdict on another mode goes before the word for the kernel's own.
@@ -261,21 +240,13 @@ fn lands(change: &Change) -> String {
         )),
     };
     let parts = [
-        pair(
-            &change.near,
-            "nearer to where the kernel aims",
-            "farther from where it aims",
-        ),
+        pair(&change.near, "nearer to where the kernel aims", "farther from where it aims"),
         pair(
             &change.idle,
             "on an idle CPU instead of a busy one",
             "on a busy one instead of an idle one",
         ),
-        pair(
-            &change.fits,
-            "on a CPU that they fit",
-            "on one that they do not fit",
-        ),
+        pair(&change.fits, "on a CPU that they fit", "on one that they do not fit"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let destination = match parts.is_empty() {
@@ -320,9 +291,7 @@ fn nothing_better(advice: &Advice, mechanism: Mechanism) -> String {
             percent(most.max(0.0001))
         );
     }
-    let all: Vec<String> = changes()
-        .map(|c| format!("{}: {}", c.mode, c.verdict.name()))
-        .collect();
+    let all: Vec<String> = changes().map(|c| format!("{}: {}", c.mode, c.verdict.name())).collect();
     format!("No other mode is worth a trial ({}).", all.join(", "))
 }
 
@@ -369,10 +338,7 @@ fn cache(advice: &Advice) -> Said {
 
 fn overload(advice: &Advice, cpus: usize) -> Said {
     if advice.real_time == 0 {
-        return said(
-            Word::Leave,
-            "nothing to do here: no real-time task woke up.",
-        );
+        return said(Word::Leave, "nothing to do here: no real-time task woke up.");
     }
     let seconds = seconds(advice);
     let rate = advice.real_time as f64 / seconds.max(1e-9);
@@ -396,17 +362,11 @@ fn overload(advice: &Advice, cpus: usize) -> Said {
 
 fn steer(advice: &Advice) -> Said {
     let Some(busy) = &advice.busy else {
-        return said(
-            Word::CannotTell,
-            "nothing can be said: the model explains no wake-up.",
-        );
+        return said(Word::CannotTell, "nothing can be said: the model explains no wake-up.");
     };
     let share = format!("{} of wake-ups ({} %)", percent(busy.value()), range(busy));
     if busy.high < NOTABLE {
-        return said(
-            Word::Leave,
-            format!("next to nothing to do: {share} found no idle CPU."),
-        );
+        return said(Word::Leave, format!("next to nothing to do: {share} found no idle CPU."));
     }
     said(
         Word::CannotTell,

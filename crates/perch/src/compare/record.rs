@@ -60,13 +60,7 @@ impl<W: Write> SimulatedRecording<W> {
 
 impl<W: Write> Watch for SimulatedRecording<W> {
     fn asked(&mut self, asked: &Asked) -> io::Result<()> {
-        let Asked {
-            host,
-            wake,
-            waker,
-            wakee,
-            allowed,
-        } = *asked;
+        let Asked { host, wake, waker, wakee, allowed } = *asked;
         let n = self.cpus.len();
         for (cpu, row) in self.cpus.iter_mut().enumerate() {
             *row = Row::<CpuRow>::of(host, cpu);
@@ -135,10 +129,7 @@ impl<W: Write> Watch for SimulatedRecording<W> {
     fn ended(&mut self, _: u64) -> io::Result<()> {
         match self.writer.take() {
             Some(writer) => {
-                let footer = Footer {
-                    undecided: self.undecided.clone(),
-                    ..Footer::default()
-                };
+                let footer = Footer { undecided: self.undecided.clone(), ..Footer::default() };
                 writer.finish(footer).map(|_| ())
             }
             None => Ok(()),

@@ -10,10 +10,7 @@ use super::*;
 /// The files of a kernel and of a machine of two CPUs on which perch could run, but for its types.
 const SOUND: &[(&str, &str)] = &[
     ("proc/sys/kernel/osrelease", "6.18.15\n"),
-    (
-        "proc/self/status",
-        "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n",
-    ),
+    ("proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n"),
     ("proc/meminfo", "MemAvailable:  1000000 kB\n"),
     ("proc/1/stat", "1 (init) S 0"),
     ("sys/kernel/sched_ext/state", "disabled\n"),
@@ -45,10 +42,7 @@ fn is(checks: &Checks, name: &str, mark: Mark, words: &str) {
     assert!(of.next().is_none(), "two checks {name}");
     assert_eq!(check.mark, mark, "{check:?}");
     let to_do = check.to_do.as_deref().unwrap_or_default();
-    assert!(
-        check.found.contains(words) || to_do.contains(words),
-        "{check:?}"
-    );
+    assert!(check.found.contains(words) || to_do.contains(words), "{check:?}");
 }
 
 /// A real-time task's line in /proc/PID/stat.
@@ -63,28 +57,17 @@ fn a_sound_machine_has_no_note() {
         let unknown = ["functions", "task-groups"].contains(&check.name);
         let expected = if unknown { Mark::Unknown } else { Mark::Ok };
         assert_eq!(check.mark, expected, "{check:?}");
-        assert!(
-            !check.found.is_empty() && !check.found.contains('\n'),
-            "{check:?}"
-        );
+        assert!(!check.found.is_empty() && !check.found.contains('\n'), "{check:?}");
     }
     assert!(checks.can_run);
     assert!(checks.modes.as_ref().unwrap().starts_with("cluster=off"));
     is(&checks, "functions", Mark::Unknown, "it is not BTF");
     is(&checks, "cluster", Mark::Ok, "off: no last-level cache");
     is(&checks, "steer", Mark::Ok, "perch: ");
-    is(
-        &checks,
-        "machine",
-        Mark::Ok,
-        "2 CPUs, 2 cores, 1 last-level cache, no clusters, 1 node",
-    );
+    is(&checks, "machine", Mark::Ok, "2 CPUs, 2 cores, 1 last-level cache, no clusters, 1 node");
     let failure = checks.outcome().unwrap_err();
     assert_eq!(failure.code, 1, "{failure:?}");
-    assert!(
-        failure.message.ends_with(": functions, task-groups"),
-        "{failure:?}"
-    );
+    assert!(failure.message.ends_with(": functions, task-groups"), "{failure:?}");
 }
 
 #[test]
@@ -107,18 +90,12 @@ fn problems_end_with_3_and_are_named() {
     assert!(!checks.can_run && checks.modes.is_none());
     let failure = checks.outcome().unwrap_err();
     assert_eq!(failure.code, 3);
-    assert_eq!(
-        failure.message,
-        "cannot run here: rights, scheduler, machine"
-    );
+    assert_eq!(failure.message, "cannot run here: rights, scheduler, machine");
 }
 
 #[test]
 fn a_user_s_rights_are_a_note() {
-    let checks = checks(
-        &[("proc/self/status", "Uid:\t1\t1\t1\t1\nCapEff:\t0\n")],
-        "",
-    );
+    let checks = checks(&[("proc/self/status", "Uid:\t1\t1\t1\t1\nCapEff:\t0\n")], "");
     is(&checks, "rights", Mark::Note, "sudo perch run");
     assert!(checks.can_run);
 }
@@ -126,45 +103,26 @@ fn a_user_s_rights_are_a_note() {
 #[test]
 fn notes_tell_what_would_no_longer_hold() {
     let group = |name: &str, file: &str| format!("sys/fs/cgroup/{name}/{file}");
-    let mut files = vec![(
-        "sys/fs/cgroup/cgroup.controllers".to_string(),
-        "cpu\n".to_string(),
-    )];
+    let mut files = vec![("sys/fs/cgroup/cgroup.controllers".to_string(), "cpu\n".to_string())];
     for name in ["a", "b", "c", "d", "e", "f", "g"] {
         files.push((group(name, "cpu.max"), "50000 100000\n".to_string()));
     }
     files.push((group("a", "cpu.idle"), "1\n".to_string()));
-    files.push((
-        group("a", "cpuset.cpus.partition"),
-        "isolated\n".to_string(),
-    ));
-    files.push((
-        "sys/devices/system/cpu/isolated".to_string(),
-        "1\n".to_string(),
-    ));
+    files.push((group("a", "cpuset.cpus.partition"), "isolated\n".to_string()));
+    files.push(("sys/devices/system/cpu/isolated".to_string(), "1\n".to_string()));
     files.push(("sys/devices/cpu_atom/cpus".to_string(), "1\n".to_string()));
     for (tid, comm, state) in [(5, "sleeps", 'S'), (6, "hog\n\u{1b}[31m", 'R')] {
         files.push((format!("proc/{tid}/stat"), fifo(tid, comm, state)));
-        files.push((
-            format!("proc/{tid}/task/{tid}/stat"),
-            fifo(tid, comm, state),
-        ));
+        files.push((format!("proc/{tid}/task/{tid}/stat"), fifo(tid, comm, state)));
     }
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(file, text)| (&file[..], &text[..]))
-        .collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(file, text)| (&file[..], &text[..])).collect();
     let checks = checks(&files, "");
     is(&checks, "cpu-limits", Mark::Note, "7 cgroups with cpu.max");
     is(&checks, "cpu-limits", Mark::Note, "/a (50 % of a CPU), /b");
     is(&checks, "cpu-limits", Mark::Note, "and 2 more");
     is(&checks, "idle-groups", Mark::Note, "/a");
-    is(
-        &checks,
-        "isolated-cpus",
-        Mark::Note,
-        "isolated: CPU 1; isolated partitions: /a;",
-    );
+    is(&checks, "isolated-cpus", Mark::Note, "isolated: CPU 1; isolated partitions: /a;");
     is(&checks, "capacities", Mark::Note, "slower cores: CPU 1;");
     is(
         &checks,
@@ -178,10 +136,7 @@ fn notes_tell_what_would_no_longer_hold() {
 
 /// A large core and a small one, with more files.
 fn hybrid(more: &[(&str, &str)]) -> Checks {
-    let kinds = [
-        ("sys/devices/cpu_core/cpus", "0\n"),
-        ("sys/devices/cpu_atom/cpus", "1\n"),
-    ];
+    let kinds = [("sys/devices/cpu_core/cpus", "0\n"), ("sys/devices/cpu_atom/cpus", "1\n")];
     checks(&[&kinds, more].concat(), "")
 }
 
@@ -222,20 +177,10 @@ fn capacities_are_told_with_their_source() {
     let words =
         "all CPUs have the same capacity; acpi_cppc/highest_perf ranks cores, from 166 to 216";
     let untold = checks(&ranks, "");
-    is(
-        &untold,
-        "capacities",
-        Mark::Ok,
-        &format!("{words}; no file that"),
-    );
+    is(&untold, "capacities", Mark::Ok, &format!("{words}; no file that"));
     let switch = [("proc/sys/kernel/sched_itmt_enabled", "1\n")];
     let preferred = checks(&[&ranks[..], &switch].concat(), "");
-    is(
-        &preferred,
-        "capacities",
-        Mark::Ok,
-        &format!("{words}, and the kernel prefers the higher"),
-    );
+    is(&preferred, "capacities", Mark::Ok, &format!("{words}, and the kernel prefers the higher"));
     let [own, other] = cpu("cpu_capacity");
     let kernel = hybrid(&[(&own, "1024\n"), (&other, "600\n")]);
     is(
@@ -245,42 +190,23 @@ fn capacities_are_told_with_their_source() {
         "1 CPU of 600; capacities are the kernel's own (cpu_capacity)",
     );
     let bad = hybrid(&[(&large, "fast\n")]);
-    is(
-        &bad,
-        "machine",
-        Mark::Problem,
-        "acpi_cppc/highest_perf`: `fast` is not a number",
-    );
+    is(&bad, "machine", Mark::Problem, "acpi_cppc/highest_perf`: `fast` is not a number");
 }
 
 #[test]
 fn a_configuration_that_does_nothing_is_a_note_and_one_too_large_a_problem() {
-    let small = checks(
-        &[("proc/meminfo", "MemAvailable: 1 kB\n")],
-        "cluster=perch,processes=7",
-    );
+    let small = checks(&[("proc/meminfo", "MemAvailable: 1 kB\n")], "cluster=perch,processes=7");
     is(&small, "cluster", Mark::Note, "off: no last-level cache");
     is(&small, "configuration", Mark::Note, "cluster stays off");
-    is(
-        &small,
-        "configuration",
-        Mark::Note,
-        "processes does nothing",
-    );
+    is(&small, "configuration", Mark::Note, "processes does nothing");
     is(&small, "memory", Mark::Note, "only 0 MiB are free");
 
-    let cpus: Vec<String> = (2..1100)
-        .map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id"))
-        .collect();
+    let cpus: Vec<String> =
+        (2..1100).map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id")).collect();
     let mut files: Vec<(&str, &str)> = cpus.iter().map(|file| (&file[..], "0")).collect();
     files.push(("sys/devices/system/cpu/online", "0-1099"));
     let large = checks(&files, "groups=65536");
-    is(
-        &large,
-        "configuration",
-        Mark::Problem,
-        "groups: 65536 of them take",
-    );
+    is(&large, "configuration", Mark::Problem, "groups: 65536 of them take");
     let failure = large.outcome().unwrap_err();
     assert_eq!(failure.code, 2);
     assert!(failure.message.starts_with("groups: 65536"), "{failure:?}");

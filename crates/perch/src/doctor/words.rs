@@ -73,20 +73,12 @@ fn plain(text: &str) -> String {
 }
 
 fn check(name: &'static str, mark: Mark, found: impl Display) -> Check {
-    Check {
-        name,
-        mark,
-        found: plain(&found.to_string()),
-        to_do: None,
-    }
+    Check { name, mark, found: plain(&found.to_string()), to_do: None }
 }
 
 impl Check {
     fn advise(self, what: impl Display) -> Check {
-        Check {
-            to_do: Some(plain(&what.to_string())),
-            ..self
-        }
+        Check { to_do: Some(plain(&what.to_string())), ..self }
     }
 }
 
@@ -149,12 +141,10 @@ fn rights(rights: Rights) -> Check {
             "this user may not load a scheduler, which needs CAP_BPF and CAP_PERFMON",
         )
         .advise("sudo perch run"),
-        Rights::Withheld => check(
-            NAME,
-            Mark::Problem,
-            "root lacks CAP_BPF and CAP_PERFMON here, as in a container",
-        )
-        .advise("run perch on the host, or give the container both"),
+        Rights::Withheld => {
+            check(NAME, Mark::Problem, "root lacks CAP_BPF and CAP_PERFMON here, as in a container")
+                .advise("run perch on the host, or give the container both")
+        }
     }
 }
 
@@ -177,12 +167,7 @@ fn functions(found: &Diagnosis) -> Check {
         Ok(None) => return check(NAME, Mark::Unknown, "the kernel has no BTF that names them"),
         Err(error) => return check(NAME, Mark::Unknown, error),
     };
-    let Functions {
-        needed,
-        missing,
-        unlike,
-        ..
-    } = found;
+    let Functions { needed, missing, unlike, .. } = found;
     let mut faults = Vec::new();
     if !missing.is_empty() {
         faults.push(format!(
@@ -199,11 +184,9 @@ fn functions(found: &Diagnosis) -> Check {
         ));
     }
     match (missing.is_empty(), unlike.is_empty()) {
-        (true, true) => check(
-            NAME,
-            Mark::Ok,
-            format!("the kernel has all {needed} functions that perch calls"),
-        ),
+        (true, true) => {
+            check(NAME, Mark::Ok, format!("the kernel has all {needed} functions that perch calls"))
+        }
         (false, _) => {
             let (major, minor) = OLDEST;
             let to_do = format!("boot Linux {major}.{minor} or newer, with sched_ext");
@@ -216,11 +199,7 @@ fn functions(found: &Diagnosis) -> Check {
 }
 
 fn in_words(function: &Unlike) -> String {
-    let Unlike {
-        name,
-        takes,
-        passed,
-    } = function;
+    let Unlike { name, takes, passed } = function;
     match takes == passed {
         true => format!("{name} ({takes}, of other types)"),
         false => format!("{name} ({takes}, not {passed})"),
@@ -297,10 +276,8 @@ fn offline(found: &Diagnosis) -> Check {
         Err(error) => check(NAME, Mark::Unknown, error),
         Ok(found) if found.offline.is_empty() => check(NAME, Mark::Ok, "all CPUs are online"),
         Ok(found) => {
-            let words = format!(
-                "offline: {}; perch loads again when one comes",
-                cpus(&found.offline)
-            );
+            let words =
+                format!("offline: {}; perch loads again when one comes", cpus(&found.offline));
             check(NAME, Mark::Note, words)
         }
     }
@@ -342,9 +319,8 @@ fn capacities(found: &Diagnosis) -> Check {
             check(NAME, Mark::Note, words.join("; ")).advise(WRITE)
         }
         _ => {
-            let words: Vec<&str> = std::iter::once("all CPUs have the same capacity")
-                .chain(notes())
-                .collect();
+            let words: Vec<&str> =
+                std::iter::once("all CPUs have the same capacity").chain(notes()).collect();
             check(NAME, Mark::Ok, words.join("; "))
         }
     }
@@ -358,10 +334,7 @@ fn mechanisms(found: &Diagnosis) -> Vec<Check> {
     };
     let choices = load.choices.iter().map(|chosen| {
         let (name, help) = (chosen.mechanism.name(), chosen.mechanism.help());
-        let noted = load
-            .notes
-            .iter()
-            .any(|note| note.starts_with(&format!("{name} ")));
+        let noted = load.notes.iter().any(|note| note.starts_with(&format!("{name} ")));
         let mark = if noted { Mark::Note } else { Mark::Ok };
         match chosen.mode {
             Mode::Off => check(name, mark, format!("off: {}", chosen.why)),
@@ -383,11 +356,7 @@ fn memory(found: &Diagnosis) -> Check {
         Err(check) => return check,
     };
     let Ok(needed) = load.memory else {
-        return check(
-            NAME,
-            Mark::Unknown,
-            "the configuration asks for more than perch takes",
-        );
+        return check(NAME, Mark::Unknown, "the configuration asks for more than perch takes");
     };
     let words = format!("perch would fill {} MiB", mib(needed));
     match found.available {
@@ -396,11 +365,9 @@ fn memory(found: &Diagnosis) -> Check {
             let check = check(NAME, Mark::Note, words);
             check.advise("fewer processes or groups in the configuration (perch run --help)")
         }
-        Some(available) => check(
-            NAME,
-            Mark::Ok,
-            format!("{words}; {} MiB are free", available >> 20),
-        ),
+        Some(available) => {
+            check(NAME, Mark::Ok, format!("{words}; {} MiB are free", available >> 20))
+        }
         None => check(NAME, Mark::Ok, words),
     }
 }

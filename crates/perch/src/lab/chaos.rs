@@ -165,9 +165,7 @@ fn in_guest(setup: &mut Setup, plan: &Plan, timeout: Duration) -> Result<Report,
     let output = job.wait().map_err(hung)?;
     if output.status != Status::Code(0) {
         let (status, words) = (&output.status, output.error_text());
-        return Err(Failure::run(format!(
-            "the round ended with {status:?}: {words}"
-        )));
+        return Err(Failure::run(format!("the round ended with {status:?}: {words}")));
     }
     serde_json::from_str(&output.text())
         .map_err(|error| Failure::run(format!("the round's report: {error}")))

@@ -45,9 +45,7 @@ pub fn counts(
     let origin = origin();
     let scheduler = match arguments.scheduler {
         Scheduler::Stock => "stock".to_string(),
-        Scheduler::Perch => [&["perch".to_string()], &arguments.set[..]]
-            .concat()
-            .join(" "),
+        Scheduler::Perch => [&["perch".to_string()], &arguments.set[..]].concat().join(" "),
     };
     LineCounts {
         perch: origin.version,

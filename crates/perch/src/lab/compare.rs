@@ -91,10 +91,7 @@ fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {
         // A script has lines, and a title has one.
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let modes = |arm: &Arm| ArmModes {
-        name: arm.name.clone(),
-        modes: arm.words.clone(),
-    };
+    let modes = |arm: &Arm| ArmModes { name: arm.name.clone(), modes: arm.words.clone() };
     MeasuredSpec {
         machine: guests.topology.machine().clone(),
         place: guests.place(),

@@ -17,12 +17,7 @@ use crate::output::{Failure, say};
 #[derive(Args)]
 pub struct GuestKernel {
     /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
-    #[arg(
-        long,
-        value_name = "VERSION|FILE",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "VERSION|FILE", default_value = "", hide_default_value = true)]
     pub kernel: String,
 }
 
@@ -113,12 +108,7 @@ mod tests {
 
     #[test]
     fn a_program_by_path_is_called_by_name_in_the_guest() {
-        let words = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| word.to_string())
-                .collect::<Vec<_>>()
-        };
+        let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
         let (argv, tools) = in_guest(&words(&["/opt/bench/mine", "-x"]), &words(&["tbench_srv"]));
         assert_eq!(argv, ["mine", "-x"]);
         assert_eq!(tools, ["tbench_srv", "/opt/bench/mine"]);

@@ -51,13 +51,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "pipe")]
     by: By,
     /// The CPUs of the two processes
-    #[arg(
-        long,
-        value_name = "A,B",
-        value_delimiter = ',',
-        num_args = 1,
-        required = true
-    )]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1, required = true)]
     cpus: Vec<usize>,
     /// Rounds that are measured
     #[arg(long, value_name = "N", default_value_t = 400,
@@ -125,9 +119,9 @@ fn pin(cpu: usize) -> Result<(), Failure> {
     };
     match done {
         0 => Ok(()),
-        _ => Err(Failure::input(format!(
-            "--cpus: there is no CPU {cpu} that this process may use"
-        ))),
+        _ => {
+            Err(Failure::input(format!("--cpus: there is no CPU {cpu} that this process may use")))
+        }
     }
 }
 
@@ -172,9 +166,7 @@ pub fn start(
             let port = listener.local_addr().map_err(failed("listen"))?.port();
             let child = spawn(command.args(["--port", &port.to_string()]))?;
             let (stream, _) = listener.accept().map_err(failed("accept"))?;
-            stream
-                .set_nodelay(true)
-                .map_err(failed("set TCP_NODELAY"))?;
+            stream.set_nodelay(true).map_err(failed("set TCP_NODELAY"))?;
             let other = stream.try_clone().map_err(failed("use the socket"))?;
             Ok((child, Box::new(Stream(stream, other))))
         }
@@ -275,15 +267,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         each((over.monotonic - began.monotonic).as_nanos())
     );
     if arguments.clocks {
-        text += &format!(
-            "raw {:.1} ns each",
-            each((over.raw_ns - began.raw_ns).into())
-        );
+        text += &format!("raw {:.1} ns each", each((over.raw_ns - began.raw_ns).into()));
         let ticks = over.ticks.zip(began.ticks);
         let ticks = ticks.map(|(over, began)| each((over - began).into()));
-        text += &ticks.map_or(String::new(), |ticks| {
-            format!(", TSC {ticks:.1} ticks each")
-        });
+        text += &ticks.map_or(String::new(), |ticks| format!(", TSC {ticks:.1} ticks each"));
         text.push('\n');
     }
     emit(&text)
@@ -301,9 +288,7 @@ pub fn run_pong(arguments: &PongArguments) -> Result<(), Failure> {
         }
         By::Tcp => {
             let stream = TcpStream::connect(there).map_err(failed("connect"))?;
-            stream
-                .set_nodelay(true)
-                .map_err(failed("set TCP_NODELAY"))?;
+            stream.set_nodelay(true).map_err(failed("set TCP_NODELAY"))?;
             let other = stream.try_clone().map_err(failed("use the socket"))?;
             Box::new(Stream(stream, other))
         }
@@ -316,9 +301,7 @@ pub fn run_pong(arguments: &PongArguments) -> Result<(), Failure> {
         }
     };
     for _ in 0..arguments.rounds {
-        end.get()
-            .and_then(|()| end.put())
-            .map_err(failed("send a byte back"))?;
+        end.get().and_then(|()| end.put()).map_err(failed("send a byte back"))?;
     }
     Ok(())
 }

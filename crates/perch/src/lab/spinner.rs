@@ -36,7 +36,6 @@ impl Progress for Spinner {
     fn step(&self, message: &str, fraction: Option<f64>) {
         let percent = fraction.map(|fraction| format!(", {:.0} %", 100.0 * fraction));
         let message = escaped(message);
-        self.0
-            .set_message(format!("{message}{}", percent.unwrap_or_default()));
+        self.0.set_message(format!("{message}{}", percent.unwrap_or_default()));
     }
 }

@@ -122,11 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Some(guest), Some(simulated)) => vec![Pair::read(None, [guest, simulated], arguments)?],
         _ => record(arguments)?,
     };
-    let lesson = Lesson {
-        perch: env!("CARGO_PKG_VERSION"),
-        model: perch_experiment::MODEL,
-        loads,
-    };
+    let lesson = Lesson { perch: env!("CARGO_PKG_VERSION"), model: perch_experiment::MODEL, loads };
     let json = || serde_json::to_string_pretty(&lesson).expect("text keys") + "\n";
     if let Some(folder) = &arguments.keep {
         fresh::write(&folder.join("result.json"), &json())?;
@@ -171,24 +167,9 @@ fn record_guest(
         "ip link set lo up; perch record --buffer 128m -o {FILE} -- perch lab pairs --by {by} --pairs {pairs} {GUEST_TIMES}"
     );
     let [cpus, seed] = [arguments.cpus.to_string(), arguments.seed.to_string()];
-    let mut words = vec![
-        "run",
-        "-m",
-        machine,
-        "--kernel",
-        &arguments.kernel.kernel,
-        "--cpus",
-        &cpus,
-    ];
-    words.extend([
-        "--timed",
-        "--seed",
-        &seed,
-        "--timeout",
-        "1h",
-        "--with",
-        "ip",
-    ]);
+    let mut words =
+        vec!["run", "-m", machine, "--kernel", &arguments.kernel.kernel, "--cpus", &cpus];
+    words.extend(["--timed", "--seed", &seed, "--timeout", "1h", "--with", "ip"]);
     words.extend(arguments.quiet.then_some("-q"));
     words.extend(["--", "sh", "-c", &script]);
     let command = RunArguments::augment_args(clap::Command::new("run"));
@@ -244,17 +225,10 @@ fn in_modelled_time(machine: &Machine) -> Machine {
         balance_ns: 1400,
         balance_lines: 0,
         tick_ns: 3000,
-        idle_states: vec![IdleState {
-            name: "HLT".to_string(),
-            exit_ns: 200,
-            residency_ns: 1,
-        }],
+        idle_states: vec![IdleState { name: "HLT".to_string(), exit_ns: 200, residency_ns: 1 }],
         ..machine.hardware.clone()
     };
-    Machine {
-        hardware,
-        ..machine.clone()
-    }
+    Machine { hardware, ..machine.clone() }
 }
 
 /// The load as a workload: the work of a side before and after it wakes the other one as four pairs do it
@@ -285,11 +259,7 @@ impl Pair {
                 guest.era, simulated.era
             ));
         }
-        Ok(Pair {
-            pairs,
-            guest,
-            simulated,
-        })
+        Ok(Pair { pairs, guest, simulated })
     }
 }
 
@@ -297,12 +267,7 @@ fn profile(file: &Path, arguments: &Arguments) -> Result<Profile, Failure> {
     // The end of the load is known only when all of it was read.
     let mut recording = Recording::open(file, None, true)?;
     let topology = recording.topology.clone();
-    let span = steady(
-        &mut recording.reader,
-        &topology,
-        recording.model,
-        arguments.window,
-    );
+    let span = steady(&mut recording.reader, &topology, recording.model, arguments.window);
     let span = span.map_err(|error| recording.wrong(error))?;
     let span = span.ok_or_else(|| recording.no_wake_ups(0))?;
     let mut recording = Recording::open(file, None, arguments.quiet)?;
@@ -361,41 +326,17 @@ fn rows(p: &Profile, often: &[&str]) -> Vec<(Row, String, Option<f64>)> {
         (Row::Share, "other reasons, %", Some(others)),
         (Row::Share, "never left their queue, % of all", p.never_left),
         (Row::Figure, "migrations per wake-up", Some(p.migrations)),
-        (
-            Row::Figure,
-            "pulled by balancing, 1/s",
-            Some(p.pulled_per_second),
-        ),
+        (Row::Figure, "pulled by balancing, 1/s", Some(p.pulled_per_second)),
         (Row::Share, "CPUs idle at a wake-up, %", p.idle),
         (Row::Figure, "scan budget, CPUs", p.scan_budget),
         (Row::Figure, "CPUs examined per search", p.examined),
         (Row::Figure, "wake-ups, 1/s", Some(p.per_second)),
-        (
-            Row::Figure,
-            "woken until it wakes: mean, us",
-            us(p.to_wake.mean_ns),
-        ),
-        (
-            Row::Figure,
-            "woken until it wakes: median, us",
-            us(p.to_wake.median_ns),
-        ),
-        (
-            Row::Figure,
-            "then seen busy for: mean, us",
-            us(p.to_idle.mean_ns),
-        ),
-        (
-            Row::Figure,
-            "then seen busy for: median, us",
-            us(p.to_idle.median_ns),
-        ),
+        (Row::Figure, "woken until it wakes: mean, us", us(p.to_wake.mean_ns)),
+        (Row::Figure, "woken until it wakes: median, us", us(p.to_wake.median_ns)),
+        (Row::Figure, "then seen busy for: mean, us", us(p.to_idle.mean_ns)),
+        (Row::Figure, "then seen busy for: median, us", us(p.to_idle.median_ns)),
         (Row::Share, "then taken before seen idle, %", p.taken),
-        (
-            Row::Share,
-            "replay agrees, %",
-            replay.and_then(|all| all.total.share),
-        ),
+        (Row::Share, "replay agrees, %", replay.and_then(|all| all.total.share)),
     ];
     rows.extend(further.map(|(row, name, value)| (row, name.to_string(), value)));
     for why in Cause::ALL {
@@ -403,11 +344,7 @@ fn rows(p: &Profile, often: &[&str]) -> Vec<(Row, String, Option<f64>)> {
         rows.push((Row::Share, name, replay.and_then(|_| cause(why))));
     }
     let worst = replay.and_then(|all| all.worst.as_ref()?.part.share);
-    rows.push((
-        Row::Share,
-        "replay's worst reason agrees, %".to_string(),
-        worst,
-    ));
+    rows.push((Row::Share, "replay's worst reason agrees, %".to_string(), worst));
     rows
 }
 
@@ -429,11 +366,7 @@ impl Lesson {
                 simulated.span_ns as f64 / 1e6,
             );
             if let Some(worst) = &guest.agreement.worst {
-                let _ = writeln!(
-                    text,
-                    "replay of the guest agrees least about: {}",
-                    worst.reason
-                );
+                let _ = writeln!(text, "replay of the guest agrees least about: {}", worst.reason);
             }
         }
         text + "\n" + &form(&self.grid())
@@ -459,9 +392,7 @@ impl Lesson {
             .map(|load| both(load).map(|profile| rows(profile, &often)))
             .collect();
         for (i, (row, name, _)) in rows(&self.loads[0].guest, &often).into_iter().enumerate() {
-            let cells = columns
-                .iter()
-                .flat_map(|both| row.cells([both[0][i].2, both[1][i].2]));
+            let cells = columns.iter().flat_map(|both| row.cells([both[0][i].2, both[1][i].2]));
             grid.row([name].into_iter().chain(cells).collect());
         }
         grid

@@ -139,13 +139,8 @@ impl Waits {
             ("woken, from the waker's call", &self.waking),
             ("preempted", &self.preempted),
         ] {
-            let times = [
-                waited.mean_ns,
-                waited.p50_ns,
-                waited.p90_ns,
-                waited.p99_ns,
-                waited.max_ns,
-            ];
+            let times =
+                [waited.mean_ns, waited.p50_ns, waited.p90_ns, waited.p99_ns, waited.max_ns];
             let times = times.map(|ns| match waited.count {
                 0 => String::new(),
                 _ => figure(ns as f64 / 1000.0),
@@ -252,8 +247,7 @@ mod tests {
         };
         let moves = |all: &[(Distance, u64)]| {
             let all = all.iter();
-            all.map(|(distance, count)| (distance.name().to_string(), *count))
-                .collect()
+            all.map(|(distance, count)| (distance.name().to_string(), *count)).collect()
         };
         let waits = Waits {
             switches: 1013,

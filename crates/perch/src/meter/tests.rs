@@ -93,10 +93,7 @@ fn long_work_has_a_bar_with_rate_and_time_left() {
     assert!(text.contains("/s, ") && text.contains(" left"), "{text:?}");
     bench.set(3.25);
     meter.advance(10, 10);
-    assert_eq!(
-        meter.words("simulations", 2),
-        "tbench:n=4: 10 simulations in 3.2 s on 2 threads"
-    );
+    assert_eq!(meter.words("simulations", 2), "tbench:n=4: 10 simulations in 3.2 s on 2 threads");
 }
 
 /// One of four simulations took 3 s, and a tenth of the work: 27 s are left.
@@ -108,10 +105,7 @@ fn time_left_follows_from_costs() {
     bench.set(3.0);
     meter.advance_by_cost(1, 4, 0.1);
     let text = bench.text();
-    assert!(
-        text.contains("1/4, ") && text.contains(", 27s left"),
-        "{text:?}"
-    );
+    assert!(text.contains("1/4, ") && text.contains(", 27s left"), "{text:?}");
     // Sums of parts may end beside 1.
     meter.advance_by_cost(4, 4, 1.0 + 1e-12);
     // Before the first simulation is over, nothing is known.
@@ -120,10 +114,7 @@ fn time_left_follows_from_costs() {
     bench.set(3.0);
     meter.advance_by_cost(0, 4, 0.0);
     let text = bench.text();
-    assert!(
-        text.contains("0/4, ") && !text.contains(" left"),
-        "{text:?}"
-    );
+    assert!(text.contains("0/4, ") && !text.contains(" left"), "{text:?}");
 }
 
 #[test]

@@ -68,11 +68,7 @@ mod tests {
         for &(reason, asked, differ) in parts {
             tally.asked += asked;
             tally.same += asked - differ;
-            tally.by_reason[reason as usize][1] = Agreement {
-                asked,
-                differ,
-                unexplained: 0,
-            };
+            tally.by_reason[reason as usize][1] = Agreement { asked, differ, unexplained: 0 };
             tally.unchanged[reason as usize] = tally.by_reason[reason as usize][1];
         }
         tally

@@ -14,9 +14,9 @@ use super::agreement::share;
 
 /// Returns how many decisions agree, in a sentence.
 pub fn sentence(outcome: &Outcome) -> String {
-    let (asked, differ) = outcome.kinds().fold((0, 0), |(asked, differ), (_, tally)| {
-        (asked + tally.asked, differ + tally.differ())
-    });
+    let (asked, differ) = outcome
+        .kinds()
+        .fold((0, 0), |(asked, differ), (_, tally)| (asked + tally.asked, differ + tally.differ()));
     let unasked = match outcome.unasked {
         0 => String::new(),
         n => format!("; it was not asked about {n}"),
@@ -90,11 +90,7 @@ pub fn list(recording: &mut Recording) -> Result<(), Failure> {
             break;
         };
         let look = |decision: &Decision, why: Option<Why>| {
-            let line = Line {
-                kind: decision.kind().name(),
-                why: why.map(Why::name),
-                decision,
-            };
+            let line = Line { kind: decision.kind().name(), why: why.map(Why::name), decision };
             let written = serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from);
             let written = written.and_then(|()| out.write_all(b"\n"));
             failed = failed.take().or(written.err());

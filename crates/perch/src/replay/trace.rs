@@ -59,9 +59,7 @@ pub fn trace<'a>(
         written.map_err(cannot)?;
     }
     trace.finish().map_err(cannot)?;
-    let file = out
-        .into_inner()
-        .map_err(|error| cannot(error.into_error()))?;
+    let file = out.into_inner().map_err(|error| cannot(error.into_error()))?;
     Ok((outcome, Trace { file, path }))
 }
 
@@ -96,10 +94,7 @@ fn add<W: Write>(
     let is_idle = |cpu: usize| u64::from(moment.cpus()[cpu][Cpu::Idle] != 0);
     let idle: Vec<_> = llcs().map(|llc| (llc, sum(llc, &is_idle))).collect();
     let queued = |cpu: usize| moment.cpus()[cpu][Cpu::NrRunning];
-    let runnable: Vec<_> = llcs()
-        .filter(|_| all)
-        .map(|llc| (llc, sum(llc, &queued)))
-        .collect();
+    let runnable: Vec<_> = llcs().filter(|_| all).map(|llc| (llc, sum(llc, &queued))).collect();
     trace.wake_up(&Recorded {
         at_ns: w.at_ns,
         waker: (w.waker != 0).then_some(w.waker),

@@ -52,11 +52,7 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
     }
     match arguments.format {
         Format::Json => {
-            let ranked = Ranked {
-                model: MODEL,
-                trust: trust(&sweep)?,
-                ranking,
-            };
+            let ranked = Ranked { model: MODEL, trust: trust(&sweep)?, ranking };
             let text = serde_json::to_string_pretty(&ranked).expect("texts and numbers");
             emit(&(text + "\n"))?;
         }
@@ -76,10 +72,7 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
             });
             let tables = written.collect::<Vec<_>>().join("\n");
             let lines = trust_lines_of_many(&trust(&sweep)?).join("\n");
-            emit(&format!(
-                "{tables}\n{}\n{lines}\nmodel {MODEL}\n",
-                foot(&ranking)
-            ))?;
+            emit(&format!("{tables}\n{}\n{lines}\nmodel {MODEL}\n", foot(&ranking)))?;
         }
     }
     all_ran(failed)
@@ -96,9 +89,7 @@ fn place_of(
         let at = known.iter().position(|known| known == name);
         at.ok_or_else(|| {
             let known = known.join(", ");
-            Failure::input(format!(
-                "{option} {name}: no such {what}: expected one of {known}"
-            ))
+            Failure::input(format!("{option} {name}: no such {what}: expected one of {known}"))
         })
     };
     asked.map(place).transpose()
@@ -136,9 +127,7 @@ fn trust(sweep: &Sweep) -> Result<TrustOfMany, Failure> {
         loads.push((machine, prepared.asked.workload));
     }
     let loads = loads.iter();
-    Ok(TrustOfMany::of(loads.map(|(machine, workload)| {
-        (&**machine, workload.as_str())
-    })))
+    Ok(TrustOfMany::of(loads.map(|(machine, workload)| (&**machine, workload.as_str()))))
 }
 
 /// Returns the words below the tables: what counts, and what does not.
@@ -226,8 +215,7 @@ fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
 
 /// Half the width of a gain's interval; "?" where nobody knows it.
 fn half(arm: ArmGain) -> String {
-    arm.ci95_pct
-        .map_or_else(|| "?".to_string(), |half| format!("{half:.1}"))
+    arm.ci95_pct.map_or_else(|| "?".to_string(), |half| format!("{half:.1}"))
 }
 
 /// A row in words: where, and what.
@@ -241,11 +229,8 @@ fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
     for axis in &ranking.axes {
         grid.column("", axis, Align::Left);
     }
-    for (name, align) in [
-        ("score", Align::Left),
-        ("unit", Align::Left),
-        ("baseline", Align::Right),
-    ] {
+    for (name, align) in [("score", Align::Left), ("unit", Align::Left), ("baseline", Align::Right)]
+    {
         grid.column("", name, align);
     }
     for arm in &ranking.arms {

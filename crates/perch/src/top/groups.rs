@@ -45,11 +45,7 @@ const MOST: usize = 100;
 impl Groups {
     /// Those of a hierarchy; of none where the folder is of the first version or is not there.
     pub fn new(root: &Path) -> Groups {
-        Groups {
-            root: root.to_path_buf(),
-            at: Duration::ZERO,
-            samples: BTreeMap::new(),
-        }
+        Groups { root: root.to_path_buf(), at: Duration::ZERO, samples: BTreeMap::new() }
     }
 
     /// The groups that used a CPU since the last look, the busiest first; none at the first look. `at` is

@@ -115,10 +115,7 @@ fn header(state: &State) -> Vec<Line<'static>> {
     if state.losses > 0 {
         first += &format!(", gone {} since perch top watches", times(state.losses));
     }
-    first += &format!(
-        ": {} CPUs of {}, Linux {}",
-        about.cpus, about.machine, about.kernel
-    );
+    first += &format!(": {} CPUs of {}, Linux {}", about.cpus, about.machine, about.kernel);
     let change = &state.change;
     let all = change.uptime_ns.saturating_mul(change.about.cpus);
     let mut lines = vec![
@@ -219,16 +216,13 @@ fn waits(state: &State) -> Option<(Table<'static>, usize)> {
     let mut rows = Vec::new();
     for &reason in WaitReason::ALL {
         let ever = state.report.waits.get(reason.name());
-        let (Some(now), Some(_)) = (
-            state.change.waits.get(reason.name()),
-            ever.filter(|waits| waits.count > 0),
-        ) else {
+        let (Some(now), Some(_)) =
+            (state.change.waits.get(reason.name()), ever.filter(|waits| waits.count > 0))
+        else {
             continue;
         };
-        let mut cells = vec![
-            Cell::new(reason.name()),
-            right(format!("{:.1}", state.rate(now.count))),
-        ];
+        let mut cells =
+            vec![Cell::new(reason.name()), right(format!("{:.1}", state.rate(now.count)))];
         cells.extend([0.5, 0.99, 1.0].map(|part| right(at_most(now, part))));
         rows.push(Row::new(cells));
     }
@@ -288,13 +282,7 @@ fn groups(state: &State, room: u16) -> Option<(Table<'static>, usize)> {
     let third = if counted { "p99, µs" } else { "weight" };
     let heading = heading("group", ["CPUs", "waits", third, "limit"]);
     let number = Constraint::Length(7);
-    let widths = [
-        Constraint::Length(NAME as u16),
-        Constraint::Length(6),
-        number,
-        number,
-        number,
-    ];
+    let widths = [Constraint::Length(NAME as u16), Constraint::Length(6), number, number, number];
     Some((Table::new(rows, widths).header(heading), room))
 }
 

@@ -78,17 +78,11 @@ pub fn check(arguments: &[String]) -> Result<Vec<String>, Failure> {
         let notes = lines.filter(|line| !line.starts_with("would schedule "));
         return Ok(notes.map(str::to_string).collect());
     }
-    let code = output
-        .status
-        .code()
-        .and_then(|code| u8::try_from(code).ok());
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok());
     let message = said.trim();
     Err(Failure {
         code: code.unwrap_or(1),
-        message: message
-            .strip_prefix("perch: ")
-            .unwrap_or(message)
-            .to_string(),
+        message: message.strip_prefix("perch: ").unwrap_or(message).to_string(),
     })
 }
 
@@ -127,19 +121,14 @@ impl Loaded {
         let mut command = Command::new(PERCH);
         command.arg("run").args(arguments);
         command.env("NOTIFY_SOCKET", &path);
-        command
-            .env_remove("WATCHDOG_USEC")
-            .env_remove("WATCHDOG_PID");
+        command.env_remove("WATCHDOG_USEC").env_remove("WATCHDOG_PID");
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(said.try_clone().map_err(wrong)?);
         // The terminal's Ctrl-C is for the trial, which ends its child in order.
         command.process_group(0);
         die_with_parent(&mut command);
-        let mut loaded = Loaded {
-            child: command.spawn().map_err(wrong)?,
-            said,
-            scheduling: String::new(),
-        };
+        let mut loaded =
+            Loaded { child: command.spawn().map_err(wrong)?, said, scheduling: String::new() };
         let mut message = [0; 4096];
         loop {
             if let Ok(length) = socket.recv(&mut message) {
@@ -219,10 +208,7 @@ mod tests {
             last_words(&mut file)
         };
         assert_eq!(words("perch: a note\nperch: the end\n"), "the end");
-        assert_eq!(
-            words("error: unexpected argument\n\nUsage: x\n"),
-            "error: unexpected argument"
-        );
+        assert_eq!(words("error: unexpected argument\n\nUsage: x\n"), "error: unexpected argument");
         assert_eq!(words(""), "perch run said nothing");
     }
 }

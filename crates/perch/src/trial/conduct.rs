@@ -121,32 +121,17 @@ mod tests {
     ) -> (usize, End, Vec<&'static str>) {
         let second = Duration::from_secs(1);
         let schedule = Schedule::new(8 * second, second, None).unwrap();
-        let measure = Measure {
-            name: "a".to_string(),
-            unit: "us",
-            told: true,
-        };
-        let conditions: Vec<Gate> = conditions
-            .iter()
-            .map(|text| condition(text).unwrap())
-            .collect();
-        let mut stage = Scripted {
-            values,
-            ends,
-            said: Vec::new(),
-            turns: 0,
-        };
+        let measure = Measure { name: "a".to_string(), unit: "us", told: true };
+        let conditions: Vec<Gate> =
+            conditions.iter().map(|text| condition(text).unwrap()).collect();
+        let mut stage = Scripted { values, ends, said: Vec::new(), turns: 0 };
         let mut told = 0;
-        let (turns, end) = conduct(
-            &schedule,
-            (&[measure], &conditions),
-            &mut stage,
-            &mut |number, turn, rows| {
+        let (turns, end) =
+            conduct(&schedule, (&[measure], &conditions), &mut stage, &mut |number, turn, rows| {
                 told += 1;
                 assert_eq!((number, turn.side), (told, Schedule::side(told - 1)));
                 assert_eq!(rows.is_some(), number % 2 == 0);
-            },
-        );
+            });
         assert_eq!(told, turns.len());
         (turns.len(), end, stage.said)
     }

@@ -15,10 +15,8 @@ use crate::output::{Failure, say};
 
 /// Waits that are measured: the ends of the names, and what they begin with. A wake-up's wait begins at
 /// the waker's call, so the choice of a CPU is in it.
-const WAITS: [(&str, Wait); 2] = [
-    ("wait", Wait::AfterWaking),
-    ("preempted", Wait::AfterPreemption),
-];
+const WAITS: [(&str, Wait); 2] =
+    [("wait", Wait::AfterWaking), ("preempted", Wait::AfterPreemption)];
 
 /// The parts of them: the beginnings of the names, and what part did not wait longer; none for the
 /// mean.
@@ -103,15 +101,7 @@ impl Meter {
         }
         let watch = Watch::begin(Scope::Others(groups))?;
         let measures = measures(cgroups, !pressures.is_empty(), &counters);
-        let meter = Meter {
-            watch,
-            measures,
-            cpu,
-            cpu_per_s,
-            pressures,
-            counters,
-            begun: None,
-        };
+        let meter = Meter { watch, measures, cpu, cpu_per_s, pressures, counters, begun: None };
         Ok((meter, notes))
     }
 
@@ -285,27 +275,18 @@ mod tests {
             "p50_wait p99_wait mean_wait p50_preempted p99_preempted mean_preempted wakeups \
              migrations cpu_time pressure requests"
         );
-        assert_eq!(
-            names(&[web, db])[9..],
-            ["pressure/web", "pressure/db", "requests"]
-        );
+        assert_eq!(names(&[web, db])[9..], ["pressure/web", "pressure/db", "requests"]);
     }
 
     #[test]
     fn counters_need_names_of_their_own() {
         let of = |names: &[&str]| {
-            let counters = names
-                .iter()
-                .map(|name| counter(&format!("{name}=echo 1")).unwrap());
+            let counters = names.iter().map(|name| counter(&format!("{name}=echo 1")).unwrap());
             distinct(&[], &counters.collect::<Vec<_>>())
         };
         assert_eq!(of(&["a", "b"]), Ok(()));
         assert!(of(&["a", "a"]).unwrap_err().contains("--counter a:"));
-        assert!(
-            of(&["cpu_time"])
-                .unwrap_err()
-                .contains("--counter cpu_time:")
-        );
+        assert!(of(&["cpu_time"]).unwrap_err().contains("--counter cpu_time:"));
     }
 
     #[test]

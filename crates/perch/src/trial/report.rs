@@ -94,17 +94,9 @@ impl Report {
             End::Held(held) => (How::Reverted, None, Some(held.clone())),
             End::Failed(_, words) => (How::Failed, Some(words.clone()), None),
         };
-        let Circumstances {
-            machine: (machine, cpus),
-            kernel,
-            scheduling,
-            cgroups,
-            schedule,
-        } = where_;
-        let found = |turn: Turn| TurnFound {
-            scheduler: turn.side,
-            values: turn.values,
-        };
+        let Circumstances { machine: (machine, cpus), kernel, scheduling, cgroups, schedule } =
+            where_;
+        let found = |turn: Turn| TurnFound { scheduler: turn.side, values: turn.values };
         Report {
             perch: env!("CARGO_PKG_VERSION"),
             machine,
@@ -175,8 +167,7 @@ impl Report {
                 shown(row.stock),
                 shown(row.perch),
                 row.change_pct.map_or("-".to_string(), percent),
-                row.ci95_pct
-                    .map_or(String::new(), |half| format!("{half:.2}")),
+                row.ci95_pct.map_or(String::new(), |half| format!("{half:.2}")),
                 row.pairs.to_string(),
             ]);
         }
@@ -188,10 +179,7 @@ impl Report {
         let why = match (self.ended, &self.failure, &self.condition) {
             (How::Failed, Some(words), _) => format!("the trial failed: {words}\n"),
             (_, _, Some(held)) => {
-                format!(
-                    "--revert-if '{}' ended the trial: {}\n",
-                    held.condition, held.because
-                )
+                format!("--revert-if '{}' ended the trial: {}\n", held.condition, held.because)
             }
             (How::Stopped, ..) => "the trial was stopped\n".to_string(),
             _ => format!("to load perch for good: {again}\n"),
@@ -223,10 +211,7 @@ mod tests {
         let values = [[Some(80.0), Some(1000.0)], [Some(60.0), None]];
         let turn = |at| {
             let side = Schedule::side(at);
-            Turn {
-                side,
-                values: values[usize::from(side == Side::Perch)].to_vec(),
-            }
+            Turn { side, values: values[usize::from(side == Side::Perch)].to_vec() }
         };
         Report::new(where_, &measures, (0..turns).map(turn).collect(), end)
     }
@@ -238,15 +223,9 @@ mod tests {
 
     #[test]
     fn report_says_what_ended_the_trial() {
-        let held = Held {
-            condition: "p99_wait>5%".to_string(),
-            because: "so it is".to_string(),
-        };
+        let held = Held { condition: "p99_wait>5%".to_string(), because: "so it is".to_string() };
         let text = report(&End::Held(held), 4).text("");
-        assert!(
-            text.contains("--revert-if 'p99_wait>5%' ended the trial: so it is"),
-            "{text}"
-        );
+        assert!(text.contains("--revert-if 'p99_wait>5%' ended the trial: so it is"), "{text}");
         let text = report(&End::Failed(1, "ejected".to_string()), 1).text("");
         assert!(text.contains("the trial failed: ejected"), "{text}");
         assert!(text.contains("no change has an interval"), "{text}");

@@ -59,9 +59,7 @@ pub struct Row {
 /// nowhere.
 pub fn rows(measures: &[Measure], turns: &[Turn]) -> Vec<Row> {
     let measures = measures.iter().enumerate();
-    measures
-        .map(|(at, measure)| row(at, measure, turns))
-        .collect()
+    measures.map(|(at, measure)| row(at, measure, turns)).collect()
 }
 
 fn row(at: usize, measure: &Measure, turns: &[Turn]) -> Row {
@@ -80,9 +78,7 @@ fn row(at: usize, measure: &Measure, turns: &[Turn]) -> Row {
         unit: measure.unit,
         stock: mean_of(&stock),
         perch: mean_of(&perch),
-        change_pct: change
-            .map(|change| change.pct)
-            .filter(|pct| pct.is_finite()),
+        change_pct: change.map(|change| change.pct).filter(|pct| pct.is_finite()),
         ci95_pct: change.and_then(|change| change.ci95_pct),
         pairs: stock.len(),
     }
@@ -99,10 +95,7 @@ pub fn condition(text: &str) -> Result<Gate, BadValue> {
 /// # Errors
 /// Words for the user, with what is measured.
 pub fn check(conditions: &[Gate], measures: &[Measure]) -> Result<(), String> {
-    let changes: Vec<Change> = measures
-        .iter()
-        .map(|measure| change(&measure.name))
-        .collect();
+    let changes: Vec<Change> = measures.iter().map(|measure| change(&measure.name)).collect();
     match judge_gates(conditions, &changes) {
         Ok(_) => Ok(()),
         Err(GateError::UnknownScore { gate, score, .. }) => {
@@ -117,13 +110,7 @@ pub fn check(conditions: &[Gate], measures: &[Measure]) -> Result<(), String> {
 }
 
 fn change(measure: &str) -> Change<'_> {
-    Change {
-        arm: Side::Perch.name(),
-        score: measure,
-        pct: f64::NAN,
-        ci95_pct: None,
-        settled: true,
-    }
+    Change { arm: Side::Perch.name(), score: measure, pct: f64::NAN, ci95_pct: None, settled: true }
 }
 
 /// A condition that holds.
@@ -172,11 +159,7 @@ mod tests {
     use super::*;
 
     fn measures(names: &[&str]) -> Vec<Measure> {
-        let of = |name: &&str| Measure {
-            name: (*name).to_string(),
-            unit: "us",
-            told: true,
-        };
+        let of = |name: &&str| Measure { name: (*name).to_string(), unit: "us", told: true };
         names.iter().map(of).collect()
     }
 
@@ -199,10 +182,7 @@ mod tests {
     fn pairs_are_neighbours_whoever_comes_first() {
         // Stock has 100, 110, 90 and perch 20 % more of each: the load's own changes cancel.
         let row = of(&[100.0, 120.0, 132.0, 110.0, 90.0, 108.0]);
-        assert_eq!(
-            (row.stock, row.perch, row.pairs),
-            (Some(100.0), Some(120.0), 3)
-        );
+        assert_eq!((row.stock, row.perch, row.pairs), (Some(100.0), Some(120.0), 3));
         assert!((row.change_pct.unwrap() - 20.0).abs() < 1e-9);
         assert!(row.ci95_pct.unwrap() < 1e-9);
     }
@@ -217,10 +197,7 @@ mod tests {
     #[test]
     fn turns_without_partner_or_value_count_nowhere() {
         let row = of(&[100.0, 110.0, 500.0]);
-        assert_eq!(
-            (row.stock, row.perch, row.pairs),
-            (Some(100.0), Some(110.0), 1)
-        );
+        assert_eq!((row.stock, row.perch, row.pairs), (Some(100.0), Some(110.0), 1));
         assert_eq!(row.ci95_pct, None);
         let gap = turns(&[Some(1.0), None, Some(3.0), Some(2.0)]);
         let row = rows(&measures(&["a"]), &gap).remove(0);
@@ -239,25 +216,16 @@ mod tests {
         let three = [100.0, 120.0, 121.0, 100.0, 100.0, 119.0];
         let found = hold(&[less.clone(), more.clone()], &three).unwrap();
         assert_eq!(found.condition, "a>5%");
-        assert!(
-            found.because.starts_with("a changed by +20.00% ±"),
-            "{found:?}"
-        );
+        assert!(found.because.starts_with("a changed by +20.00% ±"), "{found:?}");
         assert!(found.because.contains("3 pairs"), "{found:?}");
         // Two pairs are too few, however clear they are.
         assert_eq!(hold(std::slice::from_ref(&more), &three[..4]), None);
         // 4 % is not beyond, and 20 % with an interval as wide is not known to be.
         assert_eq!(
-            hold(
-                std::slice::from_ref(&more),
-                &[100.0, 104.0, 104.0, 100.0, 100.0, 104.0]
-            ),
+            hold(std::slice::from_ref(&more), &[100.0, 104.0, 104.0, 100.0, 100.0, 104.0]),
             None
         );
-        assert_eq!(
-            hold(&[more], &[100.0, 110.0, 150.0, 100.0, 100.0, 100.0]),
-            None
-        );
+        assert_eq!(hold(&[more], &[100.0, 110.0, 150.0, 100.0, 100.0, 100.0]), None);
         let fewer = [100.0, 80.0, 81.0, 100.0, 100.0, 79.0];
         assert_eq!(hold(&[less], &fewer).unwrap().condition, "a<-5%");
     }
@@ -269,10 +237,7 @@ mod tests {
         assert_eq!(checked("p99_wait>5%"), Ok(()));
         assert_eq!(checked("*_wait>5%"), Ok(()));
         let words = checked("p95_wait>5%").unwrap_err();
-        assert!(
-            words.contains("`p95_wait`; expected one of p50_wait, p99_wait"),
-            "{words}"
-        );
+        assert!(words.contains("`p95_wait`; expected one of p50_wait, p99_wait"), "{words}");
         let words = condition("p99_wait=5%").unwrap_err().to_string();
         assert!(words.contains("MEASURE>PERCENT%"), "{words}");
     }

@@ -66,11 +66,7 @@ impl Schedule {
             ));
         }
         let pairs = usize::try_from(pairs).unwrap_or(usize::MAX);
-        Ok(Schedule {
-            pairs,
-            turn,
-            settle,
-        })
+        Ok(Schedule { pairs, turn, settle })
     }
 
     /// The number of turns.
@@ -154,15 +150,7 @@ mod tests {
         assert_eq!(time("5m"), Ok(seconds(300)));
         assert_eq!(time("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(time_or_none("0s"), Ok(Duration::ZERO));
-        for bad in [
-            "",
-            "5",
-            "99ms",
-            "0s",
-            "169h",
-            "-1s",
-            "99999999999999999999h",
-        ] {
+        for bad in ["", "5", "99ms", "0s", "169h", "-1s", "99999999999999999999h"] {
             assert!(time(bad).is_err(), "{bad}");
         }
     }

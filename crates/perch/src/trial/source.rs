@@ -30,10 +30,7 @@ pub struct Cgroup {
 
 /// Reads a cgroup's path.
 pub fn cgroup(text: &str) -> Result<Cgroup, BadValue> {
-    let folders: Vec<&str> = text
-        .split('/')
-        .filter(|folder| !folder.is_empty())
-        .collect();
+    let folders: Vec<&str> = text.split('/').filter(|folder| !folder.is_empty()).collect();
     let upward = folders.iter().any(|folder| [".", ".."].contains(folder));
     if !text.starts_with('/') || folders.is_empty() || upward {
         return Err("expected a cgroup's path from the root, for example /web".into());
@@ -65,10 +62,7 @@ impl Cgroup {
                 folder.display()
             )
         })?;
-        Ok(Group {
-            id: found.ino(),
-            level: self.path.matches('/').count() as u64,
-        })
+        Ok(Group { id: found.ino(), level: self.path.matches('/').count() as u64 })
     }
 }
 
@@ -82,9 +76,7 @@ pub fn text(path: &Path) -> Result<String, String> {
 pub fn ticks(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let numbers: Option<Vec<f64>> = line.split_whitespace().take(3).map(number).collect();
-    numbers
-        .filter(|all| all.len() == 3)
-        .map(|all| all.iter().sum())
+    numbers.filter(|all| all.len() == 3).map(|all| all.iter().sum())
 }
 
 /// A counter that the user names: a command that prints a number which grows.
@@ -105,10 +97,7 @@ pub fn counter(text: &str) -> Result<Counter, BadValue> {
                      example 'requests=cat /run/web/requests'";
         return Err(words.into());
     }
-    Ok(Counter {
-        name: name.to_string(),
-        command: command.to_string(),
-    })
+    Ok(Counter { name: name.to_string(), command: command.to_string() })
 }
 
 /// A command that runs, which does not outlive this value.
@@ -165,10 +154,7 @@ impl Counter {
         match number(&said) {
             _ if !status.success() => wrong(format!("the command failed ({status})")),
             Some(value) => Ok(Ok((at, value))),
-            None => wrong(format!(
-                "the command printed `{}`: expected a number",
-                said.trim()
-            )),
+            None => wrong(format!("the command printed `{}`: expected a number", said.trim())),
         }
     }
 }
@@ -190,10 +176,7 @@ mod tests {
     fn cgroups_have_paths_from_the_root() {
         let group = cgroup("//web/front/").unwrap();
         assert_eq!(group.path, "/web/front");
-        assert_eq!(
-            group.file("cpu.pressure"),
-            Path::new("/sys/fs/cgroup/web/front/cpu.pressure")
-        );
+        assert_eq!(group.file("cpu.pressure"), Path::new("/sys/fs/cgroup/web/front/cpu.pressure"));
         for bad in ["", "/", "web", "/web/../db"] {
             assert!(cgroup(bad).is_err(), "{bad}");
         }
@@ -205,19 +188,13 @@ mod tests {
     fn counters_print_numbers_or_say_why_not() {
         let signals = Signals::block();
         let read = |text: &str| {
-            let read = counter(text)
-                .unwrap()
-                .read(&signals, Duration::MAX)
-                .unwrap();
+            let read = counter(text).unwrap().read(&signals, Duration::MAX).unwrap();
             read.map(|(_, value)| value)
         };
         assert_eq!(read("a=echo 12"), Ok(12.0));
         assert_eq!(read("a=echo 1.5e3; exit 0"), Ok(1500.0));
         let words = read("a=echo many").unwrap_err();
-        assert!(
-            words.contains("counter a: the command printed `many`"),
-            "{words}"
-        );
+        assert!(words.contains("counter a: the command printed `many`"), "{words}");
         assert!(read("a=exit 3").unwrap_err().contains("failed"));
         for bad in ["", "a", "=echo", "a=", "a b=echo"] {
             assert!(counter(bad).is_err(), "{bad}");

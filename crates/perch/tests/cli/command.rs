@@ -16,15 +16,8 @@ fn stdout(arguments: &[&str]) -> String {
 }
 
 /// Arguments for two small cells of the experiment, with two repetitions each.
-const SMALL: [&str; 7] = [
-    "experiment",
-    "run",
-    "cluster-scan",
-    "--only",
-    "*/node0/n=1",
-    "--repetitions",
-    "2",
-];
+const SMALL: [&str; 7] =
+    ["experiment", "run", "cluster-scan", "--only", "*/node0/n=1", "--repetitions", "2"];
 
 #[test]
 fn lists_name_what_there_is() {
@@ -71,15 +64,9 @@ fn completions_and_manual_pages_have_every_command() {
     }
     assert!(names.contains(&"perch-experiment-run.1".to_string()));
     let page = std::fs::read_to_string(pages.join("perch-experiment-run.1")).unwrap();
-    assert!(
-        page.contains("repetitions") && page.contains(".TH"),
-        "{page}"
-    );
+    assert!(page.contains("repetitions") && page.contains(".TH"), "{page}");
     for name in &names {
-        assert!(
-            !name.contains("agent") && !name.contains("self-test"),
-            "{name}"
-        );
+        assert!(!name.contains("agent") && !name.contains("self-test"), "{name}");
     }
 }
 
@@ -96,10 +83,7 @@ fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
 fn the_part_that_a_guest_has_is_a_machine() {
     let output = perch(&["machine", "show", "kunpeng920", "--cpus", "16", "--toml"]);
     let left_out = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        left_out.contains("112 of kunpeng920's 128 CPUs"),
-        "{left_out}"
-    );
+    assert!(left_out.contains("112 of kunpeng920's 128 CPUs"), "{left_out}");
     let text = String::from_utf8(output.stdout).unwrap();
     let part = perch_machine::Machine::from_toml_str(&text, "stdout").unwrap();
     let whole = perch_machine::resolve("kunpeng920").unwrap();
@@ -119,14 +103,8 @@ fn json_keeps_the_contract() {
             assert!(cell[key].is_string(), "{key} of {cell}");
         }
         for key in ["baseline", "patched", "delta_pct"] {
-            assert!(
-                cell["published"][key].is_number(),
-                "published {key} of {cell}"
-            );
-            assert!(
-                cell["simulated"][key].is_number(),
-                "simulated {key} of {cell}"
-            );
+            assert!(cell["published"][key].is_number(), "published {key} of {cell}");
+            assert!(cell["simulated"][key].is_number(), "simulated {key} of {cell}");
         }
         assert!(cell["simulated"]["ci95_pct"].is_number(), "{cell}");
         assert!(cell["baseline_ratio"].is_number(), "{cell}");
@@ -134,13 +112,7 @@ fn json_keeps_the_contract() {
             assert!(cell[key].is_boolean(), "{key} of {cell}");
         }
     }
-    for key in [
-        "scored",
-        "within",
-        "sign_scored",
-        "sign_agrees",
-        "baseline_close",
-    ] {
+    for key in ["scored", "within", "sign_scored", "sign_agrees", "baseline_close"] {
         assert!(report["summary"][key].is_number(), "{key}");
     }
 }
@@ -163,11 +135,7 @@ fn further_arms_are_shown_when_asked_for() {
 #[test]
 fn quiet_means_an_empty_stderr() {
     let output = perch(&[&SMALL[..], &["--quiet"]].concat());
-    assert!(
-        output.stderr.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let output = perch(&SMALL);
     assert!(String::from_utf8_lossy(&output.stderr).contains("12 simulations"));
 }
@@ -175,23 +143,9 @@ fn quiet_means_an_empty_stderr() {
 #[test]
 fn arms_compare_on_any_machine_and_workload() {
     let arms = ["--arm", "stock:cluster=off", "--arm", "near:cluster=perch"];
-    let run = [
-        "compare",
-        "-m",
-        "jacobsville",
-        "-w",
-        "tbench:n=2",
-        "--measure",
-        "50ms",
-    ];
+    let run = ["compare", "-m", "jacobsville", "-w", "tbench:n=2", "--measure", "50ms"];
     let text = stdout(&[&run[..], &arms, &["--repetitions", "2"]].concat());
-    for words in [
-        "stock",
-        "near",
-        "cluster=perch",
-        "decisions by reason",
-        "wake-ups",
-    ] {
+    for words in ["stock", "near", "cluster=perch", "decisions by reason", "wake-ups"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -207,12 +161,7 @@ fn a_reader_that_leaves_is_no_failure() {
         .unwrap();
     drop(child.stdout.take());
     let mut stderr = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut stderr)
-        .unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(child.wait().unwrap().success(), "{stderr}");
     assert!(stderr.is_empty(), "{stderr}");
 }
@@ -301,25 +250,9 @@ fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
 #[test]
 fn a_comparison_leaves_every_score_of_every_repetition() {
     let path = folder("raw-comparison").join("run.json");
-    let run = [
-        "compare",
-        "-m",
-        "juno",
-        "-w",
-        "tbench:n=2",
-        "--measure",
-        "50ms",
-        "--format",
-        "json",
-    ];
-    let arms = [
-        "--arm",
-        "a:capacity=off",
-        "--arm",
-        "b:capacity=posted",
-        "--repetitions",
-        "3",
-    ];
+    let run =
+        ["compare", "-m", "juno", "-w", "tbench:n=2", "--measure", "50ms", "--format", "json"];
+    let arms = ["--arm", "a:capacity=off", "--arm", "b:capacity=posted", "--repetitions", "3"];
     let plain = [&run[..], &arms].concat();
     let text = stdout(&[&plain[..], &["--raw", path.to_str().unwrap()]].concat());
     assert_eq!(text, stdout(&plain));
@@ -329,9 +262,7 @@ fn a_comparison_leaves_every_score_of_every_repetition() {
     assert_eq!(raw.len(), scores.len() * 2 * 3);
     for score in scores {
         for arm in score["arms"].as_array().unwrap() {
-            let mine = raw
-                .iter()
-                .filter(|r| r["arm"] == arm["arm"] && r["score"] == score["name"]);
+            let mine = raw.iter().filter(|r| r["arm"] == arm["arm"] && r["score"] == score["name"]);
             let values: Vec<f64> = mine.map(|r| r["value"].as_f64().unwrap()).collect();
             is_mean(&arm["mean"], &values);
         }
@@ -345,20 +276,14 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
     let raw = |path: &std::path::Path| {
         let repetitions = ["--repetitions", "1000000", "--raw", path.to_str().unwrap()];
         let output = perch(&[&SMALL[..5], &repetitions].concat());
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, said) = raw(&folder.join("raw.txt"));
     assert_eq!(code, Some(2));
     assert!(said.contains("expected one of .csv, .json, .md"), "{said}");
     let (code, said) = raw(&folder.join("nowhere/raw.csv"));
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains("cannot write") && said.contains("No such file"),
-        "{said}"
-    );
+    assert!(said.contains("cannot write") && said.contains("No such file"), "{said}");
     for option in ["--trace", "--record"] {
         let path = folder.join("nowhere/run.x");
         let words = "compare -m juno -w tbench:n=2 --arm a:capacity=off --repetitions 1000000";
@@ -366,19 +291,11 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
         let output = perch(&[&words[..], &[option, path.to_str().unwrap()]].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(
-            said.contains("cannot write") && said.contains("run.x"),
-            "{said}"
-        );
+        assert!(said.contains("cannot write") && said.contains("run.x"), "{said}");
     }
     let path = folder.join("kept.csv");
     std::fs::write(&path, "before").unwrap();
-    let more = [
-        "--raw",
-        path.to_str().unwrap(),
-        "--only",
-        "nothing/like/this",
-    ];
+    let more = ["--raw", path.to_str().unwrap(), "--only", "nothing/like/this"];
     let output = perch(&[&SMALL[..3], &more].concat());
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
@@ -391,33 +308,14 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
 fn hostile_arm_names_stay_whole_in_each_format() {
     let name = "\u{1b}[31m\u{7f}\u{202e}\"\n,\\\t'";
     let arm = format!("{name}:cluster=off");
-    let compare = [
-        "compare",
-        "-q",
-        "-m",
-        "x5570",
-        "-w",
-        "runsleep:tasks=1,run_us=50,sleep_us=500",
-    ];
-    let how = [
-        "--arm",
-        &arm,
-        "--repetitions",
-        "1",
-        "--measure",
-        "5ms",
-        "--format",
-    ];
+    let compare = ["compare", "-q", "-m", "x5570", "-w", "runsleep:tasks=1,run_us=50,sleep_us=500"];
+    let how = ["--arm", &arm, "--repetitions", "1", "--measure", "5ms", "--format"];
     let of = |format| stdout(&[&compare[..], &how[..], &[format]].concat());
     let json: serde_json::Value = serde_json::from_str(&of("json")).unwrap();
     assert_eq!(json["arms"][0]["name"], name);
     let csv = of("csv");
     let mut records = csv::Reader::from_reader(csv.as_bytes());
-    let column = records
-        .headers()
-        .unwrap()
-        .iter()
-        .position(|name| name == "arm");
+    let column = records.headers().unwrap().iter().position(|name| name == "arm");
     let record = records.records().next().unwrap().unwrap();
     assert_eq!(&record[column.unwrap()], name);
     for format in ["table", "markdown", "lkml", "mmtests", "json"] {

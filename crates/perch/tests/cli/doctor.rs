@@ -51,11 +51,7 @@ fn on(root: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let all = [&["doctor", "--root", root.to_str().unwrap()], arguments].concat();
     let output = perch(&all);
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 const KERNEL: &[(&str, &str)] = &[
@@ -74,10 +70,7 @@ fn this_host_is_looked_at() {
     let (code, out, said) = on(Path::new("/"), &["--format", "json"]);
     let found: Value = serde_json::from_str(&out).unwrap();
     let checks = found["checks"].as_array().unwrap();
-    let names: Vec<&str> = checks
-        .iter()
-        .map(|check| check["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert_eq!(names, NAMES);
     let has = |mark: &str| checks.iter().any(|check| check["mark"] == mark);
     let expected = match (has("problem"), has("unknown")) {
@@ -89,19 +82,15 @@ fn this_host_is_looked_at() {
     assert_eq!(found["can_run"], !has("problem"));
     let (_, out, _) = on(Path::new("/"), &[]);
     for name in NAMES {
-        let is_there = out
-            .lines()
-            .any(|line| line.split_whitespace().nth(1) == Some(name));
+        let is_there = out.lines().any(|line| line.split_whitespace().nth(1) == Some(name));
         assert!(is_there, "{name}: {out}");
     }
 }
 
 #[test]
 fn problems_end_with_3_and_say_what_to_do() {
-    let lavd = [
-        ("sys/kernel/sched_ext/state", "enabled\n"),
-        ("sys/kernel/sched_ext/root/ops", "lavd\n"),
-    ];
+    let lavd =
+        [("sys/kernel/sched_ext/state", "enabled\n"), ("sys/kernel/sched_ext/root/ops", "lavd\n")];
     let (code, out, said) = doctor(&[KERNEL, &lavd].concat(), &[]);
     assert_eq!(code, Some(3), "{out}{said}");
     assert_eq!(said, "perch: cannot run here: scheduler\n");
@@ -115,10 +104,7 @@ fn problems_end_with_3_and_say_what_to_do() {
 fn what_cannot_be_looked_at_ends_with_1() {
     let (code, out, said) = doctor(KERNEL, &[]);
     assert_eq!(code, Some(1), "{out}{said}");
-    assert_eq!(
-        said,
-        "perch: could not look at everything: functions, task-groups\n"
-    );
+    assert_eq!(said, "perch: could not look at everything: functions, task-groups\n");
     assert!(out.contains("unknown  functions"), "{out}");
     assert!(out.contains("it is not BTF"), "{out}");
 }
@@ -132,39 +118,25 @@ fn configurations_are_refused_with_the_words_of_perch_run() {
     refused(&["doctor", "--set", "cluster=on"], &["unknown mode \"on\""]);
     refused(&["doctor", "--format", "csv"], &["table, json"]);
     // A table whose size depends on the machine.
-    let cpus: Vec<String> = (0..1100)
-        .map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id"))
-        .collect();
+    let cpus: Vec<String> =
+        (0..1100).map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id")).collect();
     let cpus: Vec<(&str, &str)> = cpus.iter().map(|file| (&file[..], "0")).collect();
     let (code, out, said) = doctor(&cpus, &["--set", "groups=65536"]);
     assert_eq!(code, Some(2), "{out}{said}");
-    assert!(
-        said.starts_with("perch: groups: 65536 of them take "),
-        "{said}"
-    );
+    assert!(said.starts_with("perch: groups: 65536 of them take "), "{said}");
     assert!(out.contains("problem  configuration"), "{out}");
 }
 
 #[test]
 fn the_modes_are_those_asked_for() {
     let sound = file("doctor", "sound.toml", "modes = \"steer=off\"\n");
-    let arguments = [
-        "--config",
-        &sound,
-        "--set",
-        "overload=perch",
-        "--format",
-        "json",
-    ];
+    let arguments = ["--config", &sound, "--set", "overload=perch", "--format", "json"];
     let (_, out, _) = doctor(KERNEL, &arguments);
     let found: Value = serde_json::from_str(&out).unwrap();
     let modes = found["modes"].as_str().unwrap();
     assert!(modes.ends_with("overload=off,steer=off"), "{modes}");
     let checks = found["checks"].as_array().unwrap();
-    let overload = checks
-        .iter()
-        .find(|check| check["name"] == "overload")
-        .unwrap();
+    let overload = checks.iter().find(|check| check["name"] == "overload").unwrap();
     assert_eq!(overload["mark"], "note", "{overload}");
 }
 

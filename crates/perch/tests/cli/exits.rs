@@ -26,12 +26,9 @@ fn without_rights(arguments: &[&str]) -> Option<Output> {
 #[test]
 fn run_record_and_trial_end_with_3_for_a_user_without_rights() {
     let out = directory("exits").join("x.perch").display().to_string();
-    for arguments in [
-        &["run"][..],
-        &["run", "--check"],
-        &["trial"],
-        &["record", "-o", &out, "--", "true"],
-    ] {
+    for arguments in
+        [&["run"][..], &["run", "--check"], &["trial"], &["record", "-o", &out, "--", "true"]]
+    {
         let Some(output) = without_rights(arguments) else {
             return;
         };
@@ -51,10 +48,7 @@ fn run_record_and_trial_show_one_table_of_exit_codes() {
         Some(table.to_string())
     };
     let run = table("run").expect("perch run --help has the table");
-    assert!(
-        run.contains("  4  somebody unloaded perch by hand"),
-        "{run}"
-    );
+    assert!(run.contains("  4  somebody unloaded perch by hand"), "{run}");
     assert_eq!(table("record").as_ref(), Some(&run));
     assert_eq!(table("trial"), Some(run));
 }
@@ -62,38 +56,22 @@ fn run_record_and_trial_show_one_table_of_exit_codes() {
 /// libbpf's own lines must not reach the user, whatever the kernel says to the programs.
 #[test]
 fn record_says_in_its_own_words_that_the_kernel_refuses() {
-    let out = directory("exits")
-        .join("refused.perch")
-        .display()
-        .to_string();
+    let out = directory("exits").join("refused.perch").display().to_string();
     let output = perch(&["record", "-o", &out, "--", "true"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.lines().all(|line| line.starts_with("perch: ")),
-        "{said}"
-    );
+    assert!(said.lines().all(|line| line.starts_with("perch: ")), "{said}");
     assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
 }
 
 #[test]
 fn lab_refuses_a_missing_program_before_it_looks_for_a_kernel() {
     // A kernel that is missing would be the next refusal, and a cache that cannot be made the first.
-    let lab = [
-        "lab",
-        "run",
-        "-m",
-        "kunpeng920",
-        "--kernel",
-        "/no/such/kernel",
-    ];
+    let lab = ["lab", "run", "-m", "kunpeng920", "--kernel", "/no/such/kernel"];
     let missing = ["there is no `nosuchprogram` on PATH"];
     refused(&[&lab[..], &["--", "nosuchprogram"]].concat(), &missing);
     let with = ["--with", "nosuchprogram", "--", "true"];
     refused(&[&lab[..], &with].concat(), &missing);
-    refused(
-        &[&lab[..], &["--", "true"]].concat(),
-        &["there is no file /no/such/kernel"],
-    );
+    refused(&[&lab[..], &["--", "true"]].concat(), &["there is no file /no/such/kernel"]);
     let compare = ["lab", "compare", "-m", "kunpeng920", "--arm"];
     let arms = ["a=stock@/no/such/kernel", "--", "nosuchprogram"];
     refused(&[&compare[..], &arms].concat(), &missing);

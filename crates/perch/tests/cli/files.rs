@@ -81,15 +81,9 @@ fn a_pipe_takes_the_file_of_one_arm() {
 fn counts_that_would_take_hours_are_refused() {
     let nodes = "name = \"a\"\n[topology]\npackages = 8192\ncores_per_llc = 1\n";
     let nodes = file("counts", "nodes.toml", nodes);
-    refused(
-        &["machine", "show", &nodes],
-        &["nodes.toml:2", "8192 nodes", "1024"],
-    );
+    refused(&["machine", "show", &nodes], &["nodes.toml:2", "8192 nodes", "1024"]);
     for (task, words) in [
-        (
-            "{\"instance\": 100000, \"run\": 1}",
-            "\"a\": expected at most 32768 threads",
-        ),
+        ("{\"instance\": 100000, \"run\": 1}", "\"a\": expected at most 32768 threads"),
         (
             "{\"instance\": 30000, \"loop\": 500, \"phases\": {\"p\": {\"loop\": 2, \"run\": 1}}}",
             "more than 1048576 events",
@@ -117,10 +111,7 @@ fn names_are_printed_without_what_steers_a_terminal() {
         let output = perch(arguments);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(
-            said.contains("\\u001b[31m") && !said.contains('\u{1b}'),
-            "{said}"
-        );
+        assert!(said.contains("\\u001b[31m") && !said.contains('\u{1b}'), "{said}");
     }
 }
 

@@ -40,11 +40,7 @@ fn compare(further: &[&str]) -> (Option<i32>, String, String) {
 
 fn told(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 /// The change of the second arm's first score, in percent.
@@ -72,28 +68,17 @@ fn gates_pass_fail_or_stay_undecided() {
     );
     // Results stand on stdout whatever the gates answer.
     let failing = format!("near:transactions>{}%", pct - 50.0);
-    let (code, stdout, stderr) = compare(&[
-        "-q",
-        "--fail-if",
-        &failing,
-        "--fail-if",
-        "transactions<-50%",
-    ]);
+    let (code, stdout, stderr) =
+        compare(&["-q", "--fail-if", &failing, "--fail-if", "transactions<-50%"]);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stdout.contains("transactions ("), "{stdout}");
     assert!(stderr.contains("failed: transactions of near"), "{stderr}");
-    assert!(
-        stderr.contains("the whole 95 % interval lies above"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("the whole 95 % interval lies above"), "{stderr}");
     assert!(stderr.contains("perch: 1 of 2 answers"), "{stderr}");
     assert!(!stderr.contains("passed"), "{stderr}");
     let (code, _, stderr) = compare(&["--fail-if", &format!("transactions>{pct}%")]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(
-        stderr.contains("undecided: transactions of near"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("undecided: transactions of near"), "{stderr}");
 }
 
 #[test]
@@ -101,18 +86,9 @@ fn gates_name_arms_and_scores_that_exist() {
     let refused = |further: &[&str], words: &[&str]| {
         refused(&[&COMPARE[..], &["-q"], further].concat(), words);
     };
-    refused(
-        &["--fail-if", "far:transactions<-2%"],
-        &["no arm `far`", "expected one of near"],
-    );
-    refused(
-        &["--fail-if", "stock:transactions<-2%"],
-        &["first arm, `stock`", "one of near"],
-    );
-    refused(
-        &["--fail-if", "transactions-2%"],
-        &["--fail-if", "expected [ARM:]SCORE<PERCENT%"],
-    );
+    refused(&["--fail-if", "far:transactions<-2%"], &["no arm `far`", "expected one of near"]);
+    refused(&["--fail-if", "stock:transactions<-2%"], &["first arm, `stock`", "one of near"]);
+    refused(&["--fail-if", "transactions-2%"], &["--fail-if", "expected [ARM:]SCORE<PERCENT%"]);
     refused(&["--junit", "x.xml"], &["--fail-if"]);
     let unwritable = ["--junit", "/no/such/folder/x.xml"];
     let (code, stdout, stderr) = compare(&[&["--fail-if", "p99<-2%"], &unwritable[..]].concat());
@@ -122,15 +98,10 @@ fn gates_name_arms_and_scores_that_exist() {
 #[test]
 fn lab_refuses_gates_before_it_boots_guests() {
     let lab = |further: &[&str], words: &[&str]| {
-        let arms = [
-            "lab", "compare", "-m", "x5570", "--arm", "stock", "--arm", "perch",
-        ];
+        let arms = ["lab", "compare", "-m", "x5570", "--arm", "stock", "--arm", "perch"];
         refused(&[&arms[..], further, &["--", "true"]].concat(), words);
     };
-    lab(
-        &["--fail-if", "far:time>2%"],
-        &["no arm `far`", "expected one of perch"],
-    );
+    lab(&["--fail-if", "far:time>2%"], &["no arm `far`", "expected one of perch"]);
     let one = ["--fail-if", "time>2%", "--repetitions", "1"];
     lab(&one, &["one repetition has no interval"]);
 }
@@ -140,27 +111,15 @@ fn unknown_score_lists_those_that_were_measured() {
     let (code, stdout, stderr) = compare(&["-q", "--fail-if", "speed<-2%"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stdout.contains("transactions ("), "{stdout}");
-    assert!(
-        stderr.contains("no score `speed`; expected one of transactions, "),
-        "{stderr}"
-    );
+    assert!(stderr.contains("no score `speed`; expected one of transactions, "), "{stderr}");
     assert!(stderr.contains("wake-up latency"), "{stderr}");
 }
 
 #[test]
 fn one_repetition_or_one_arm_has_no_gate() {
-    let alone = [
-        "compare",
-        "-m",
-        "x5570",
-        "-w",
-        "runsleep:tasks=1,run_us=100,sleep_us=100",
-    ];
+    let alone = ["compare", "-m", "x5570", "-w", "runsleep:tasks=1,run_us=100,sleep_us=100"];
     let gate = ["--fail-if", "transactions<-2%", "--arm", "a:cluster=off"];
-    refused(
-        &[&alone[..], &gate].concat(),
-        &["only one arm", "second --arm"],
-    );
+    refused(&[&alone[..], &gate].concat(), &["only one arm", "second --arm"]);
     let one = ["--arm", "b:cache=off", "--repetitions", "1"];
     refused(
         &[&alone[..], &gate, &one].concat(),
@@ -172,12 +131,7 @@ fn one_repetition_or_one_arm_has_no_gate() {
 fn junit_has_one_test_per_gate_and_arm() {
     let path = directory("gates").join("gates.xml");
     let path = path.to_str().unwrap();
-    let further = [
-        "--arm",
-        "far:cluster=posted",
-        "--fail-if",
-        "transactions<-50%",
-    ];
+    let further = ["--arm", "far:cluster=posted", "--fail-if", "transactions<-50%"];
     let failing = ["--fail-if", "near:wake-up latency>-99%", "--junit", path];
     let (code, _, stderr) = compare(&[&further[..], &failing].concat());
     assert_eq!(code, Some(3), "{stderr}");
@@ -192,11 +146,7 @@ fn junit_has_one_test_per_gate_and_arm() {
         "{xml}"
     );
     let read = std::process::Command::new("python3")
-        .args([
-            "-c",
-            "import sys, xml.dom.minidom as d; d.parse(sys.argv[1])",
-            path,
-        ])
+        .args(["-c", "import sys, xml.dom.minidom as d; d.parse(sys.argv[1])", path])
         .output();
     // A second parser has its say where the host has one.
     if let Ok(read) = read {
@@ -264,29 +214,15 @@ fn check_fails_where_a_kept_cell_no_longer_agrees() {
     assert!(stdout.contains("worse"), "{stdout}");
     let junit = directory("gates").join("check.xml");
     let junit = junit.to_str().unwrap();
-    let arguments = [
-        "experiment",
-        "check",
-        &disagrees,
-        "--against",
-        &agrees,
-        "--junit",
-        junit,
-    ];
+    let arguments = ["experiment", "check", &disagrees, "--against", &agrees, "--junit", junit];
     let (code, stdout, stderr) = told(&perch(&arguments));
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stdout.contains("FAILED"), "{stdout}");
     assert!(stderr.contains("disagree that agreed in"), "{stderr}");
     let xml = std::fs::read_to_string(junit).unwrap();
-    assert!(
-        xml.contains("<failure message=\"agrees in the kept result"),
-        "{xml}"
-    );
+    assert!(xml.contains("<failure message=\"agrees in the kept result"), "{xml}");
     let comparison = written("no-cells.json", "", "");
-    refused(
-        &["experiment", "check", &comparison, "--against", &agrees],
-        &["no cells"],
-    );
+    refused(&["experiment", "check", &comparison, "--against", &agrees], &["no cells"]);
 }
 
 /// The commands of perch in a block of YAML, each with its continued lines.

@@ -8,46 +8,19 @@ use crate::refusals::{file, refused};
 #[test]
 fn arms_of_the_lab_are_read_before_guests_boot() {
     let with = |arm: &str, words: &[&str]| {
-        let given = [
-            "lab",
-            "compare",
-            "-m",
-            "kunpeng920",
-            "--arm",
-            arm,
-            "--",
-            "true",
-        ];
+        let given = ["lab", "compare", "-m", "kunpeng920", "--arm", arm, "--", "true"];
         refused(&given, words);
     };
-    with(
-        "stock:clusters=off",
-        &["comes after `with`", "stock with clusters=off"],
-    );
-    with(
-        "stock with clutser=off",
-        &["`clutser=off` changes nothing", "feature=NAME"],
-    );
+    with("stock:clusters=off", &["comes after `with`", "stock with clusters=off"]);
+    with("stock with clutser=off", &["`clutser=off` changes nothing", "feature=NAME"]);
     with("perch:clutser=perch", &["clutser"]);
     with("a=", &["no scheduler after `a=`"]);
     with("a=stock@", &["no kernel after `stock@`", "`stock@7.2`"]);
-    with(
-        "a=stock with clusters=off@7.2",
-        &["right behind the scheduler", "`stock@7.2`"],
-    );
-    with(
-        "new=stock@/no/such/bzImage",
-        &["arm new", "there is no file /no/such/bzImage"],
-    );
-    with(
-        "new=perch:cluster=perch@seven",
-        &["arm new: kernel seven", "such as 7.2"],
-    );
+    with("a=stock with clusters=off@7.2", &["right behind the scheduler", "`stock@7.2`"]);
+    with("new=stock@/no/such/bzImage", &["arm new", "there is no file /no/such/bzImage"]);
+    with("new=perch:cluster=perch@seven", &["arm new: kernel seven", "such as 7.2"]);
     let text = file("kernels", "text", "text\n");
-    with(
-        &format!("new=stock@{text}"),
-        &["arm new", &text, "it is no kernel"],
-    );
+    with(&format!("new=stock@{text}"), &["arm new", &text, "it is no kernel"]);
     let unused = [
         "lab",
         "compare",
@@ -76,23 +49,10 @@ fn arms_of_the_lab_are_read_before_guests_boot() {
         "true",
     ];
     refused(&recorded, &["arm b", "--decisions", "leave the arm"]);
-    let timed: Vec<&str> = (recorded.into_iter())
-        .filter(|word| *word != "--untimed")
-        .collect();
+    let timed: Vec<&str> = (recorded.into_iter()).filter(|word| *word != "--untimed").collect();
     refused(&timed, &["--decisions", "add --untimed"]);
-    let juno = [
-        "lab", "compare", "-m", "juno", "--arm", "stock", "--", "true",
-    ];
+    let juno = ["lab", "compare", "-m", "juno", "--arm", "stock", "--", "true"];
     refused(&juno, &["juno", "differ in capacity"]);
-    let score = [
-        "lab",
-        "compare",
-        "-m",
-        "kunpeng920",
-        "--score",
-        "rate",
-        "--",
-        "true",
-    ];
+    let score = ["lab", "compare", "-m", "kunpeng920", "--score", "rate", "--", "true"];
     refused(&score, &["--score", "NAME/UNIT=WORDS"]);
 }

@@ -42,25 +42,13 @@ fn each_prediction_has_a_figure_for_each_cell_and_runs() {
         };
         let file = format!("experiments/predicted/{name}.toml");
         let output = Command::new(env!("CARGO_BIN_EXE_perch"))
-            .args([
-                "experiment",
-                "run",
-                &file,
-                "--only",
-                first,
-                "--format",
-                "csv",
-                "-q",
-            ])
+            .args(["experiment", "run", &file, "--only", first, "--format", "csv", "-q"])
             .args(["--effort", "quick"])
             .current_dir(ROOT)
             .output()
             .unwrap();
         assert!(output.status.success(), "{name}: {output:?}");
         let ran = cells(&String::from_utf8(output.stdout).unwrap());
-        assert!(
-            ran.len() == 1 && ran.is_subset(&published),
-            "{name}: {ran:?}"
-        );
+        assert!(ran.len() == 1 && ran.is_subset(&published), "{name}: {ran:?}");
     }
 }

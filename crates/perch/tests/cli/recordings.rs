@@ -11,24 +11,15 @@ use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_record::format::{Footer, Header, Writer};
 use perch_record::synthetic::{Synthetic, synthetic};
 
-pub const LOAD: Synthetic = Synthetic {
-    seed: 1,
-    wake_ups: 4_000,
-    every_ns: 1_000_000,
-    busy_pct: 70,
-    real_time_every: 0,
-};
+pub const LOAD: Synthetic =
+    Synthetic { seed: 1, wake_ups: 4_000, every_ns: 1_000_000, busy_pct: 70, real_time_every: 0 };
 
 fn machine() -> Machine {
     library::load("jacobsville").expect("in the library")
 }
 
 pub fn recording(what: Synthetic) -> Vec<u8> {
-    let modes = Modes {
-        cluster: Mode::Upstream,
-        capacity: Mode::Upstream,
-        ..Modes::default()
-    };
+    let modes = Modes { cluster: Mode::Upstream, capacity: Mode::Upstream, ..Modes::default() };
     let mut file = Vec::new();
     synthetic(&mut file, &machine(), Policy::new(Era::V7_2, modes), what).expect("memory");
     file
@@ -83,10 +74,7 @@ fn a_recording_of_the_model_agrees_and_needs_no_advice() {
     let text = stdout(&perch(&["replay", &path]));
     assert!(text.contains("in 4000 of 4000: 100.00 %"), "{text}");
     let text = stdout(&perch(&["advise", &path]));
-    assert!(
-        text.contains("The model of 7.2 explains 100.00 %"),
-        "{text}"
-    );
+    assert!(text.contains("The model of 7.2 explains 100.00 %"), "{text}");
     assert!(text.contains("capacity: cannot act here"), "{text}");
     assert!(text.contains("What it cannot know:"), "{text}");
 }
@@ -101,10 +89,7 @@ fn teach_sets_two_recordings_side_by_side() {
     };
     let words = teach(&guest, &simulated);
     let with = |further: &[&str]| {
-        let words = words
-            .iter()
-            .map(String::as_str)
-            .chain(further.iter().copied());
+        let words = words.iter().map(String::as_str).chain(further.iter().copied());
         stdout(&perch(&words.collect::<Vec<_>>()))
     };
     let json: serde_json::Value =
@@ -115,10 +100,7 @@ fn teach_sets_two_recordings_side_by_side() {
     assert_eq!(total["same"], total["wake_ups"], "{json}");
     assert!(total["wake_ups"].as_u64() > Some(3_000), "{json}");
     assert_eq!(simulated_is["kernel"], "simulated 7.2");
-    assert!(
-        simulated_is["to_wake"]["count"].as_u64() > Some(0),
-        "{json}"
-    );
+    assert!(simulated_is["to_wake"]["count"].as_u64() > Some(0), "{json}");
     let text = with(&[]);
     for row in ["previous idle, %", "wake-ups, 1/s", "replay agrees, %"] {
         assert!(text.contains(row), "{row} in {text}");
@@ -127,11 +109,7 @@ fn teach_sets_two_recordings_side_by_side() {
     for (one, other, says) in [
         (&simulated, &guest, "expected a recording of a kernel"),
         (&guest, &guest, "one of a simulation"),
-        (
-            &guest,
-            &put("teach.text", b"no recording"),
-            "not a recording of perch",
-        ),
+        (&guest, &put("teach.text", b"no recording"), "not a recording of perch"),
         (&"missing.perch".to_string(), &simulated, "missing.perch"),
     ] {
         refused(&teach(one, other).each_ref().map(String::as_str), &[says]);
@@ -190,10 +168,7 @@ fn agreement_is_named_by_its_worst_reason() {
 
 #[test]
 fn short_recording_has_no_worst_reason() {
-    let few = Synthetic {
-        wake_ups: 25,
-        ..LOAD
-    };
+    let few = Synthetic { wake_ups: 25, ..LOAD };
     let path = put("few", &recording(few));
     let text = stdout(&perch(&["replay", &path]));
     let line = "\n  worst: -, no reason has 30 choices that were not forced\n";
@@ -242,10 +217,7 @@ fn list_has_one_line_per_wake_up() {
     let output = perch(&[&list[..], &full[..]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("/dev/full") && said.contains("No space"),
-        "{said}"
-    );
+    assert!(said.contains("/dev/full") && said.contains("No space"), "{said}");
 }
 
 #[test]
@@ -261,10 +233,7 @@ fn a_file_that_was_cut_off_is_read_up_to_there() {
     }
     // A file that is cut within its first wake-ups has none to replay.
     both_refuse(&put("cut-early", &file[..5000]), &["no wake-up", "record"]);
-    both_refuse(
-        &put("cut-header", &file[..100]),
-        &["cut off after 100 bytes"],
-    );
+    both_refuse(&put("cut-header", &file[..100]), &["cut off after 100 bytes"]);
 }
 
 #[test]
@@ -312,26 +281,13 @@ fn headers_that_contradict_themselves_are_refused() {
 
 #[test]
 fn a_recording_of_other_classes_only_makes_no_table() {
-    let file = recording(Synthetic {
-        real_time_every: 1,
-        wake_ups: 50,
-        ..LOAD
-    });
-    both_refuse(
-        &put("real-time", &file),
-        &["no wake-up of the fair class", "50 of others"],
-    );
+    let file = recording(Synthetic { real_time_every: 1, wake_ups: 50, ..LOAD });
+    both_refuse(&put("real-time", &file), &["no wake-up of the fair class", "50 of others"]);
 }
 
 #[test]
 fn modes_that_make_no_sense_are_refused() {
-    let path = put(
-        "modes",
-        &recording(Synthetic {
-            wake_ups: 50,
-            ..LOAD
-        }),
-    );
+    let path = put("modes", &recording(Synthetic { wake_ups: 50, ..LOAD }));
     let cases = [
         ("clutser=off", "unknown mechanism \"clutser\""),
         ("cluster=on", "unknown mode \"on\""),
@@ -354,18 +310,8 @@ fn modes_that_make_no_sense_are_refused() {
 #[test]
 fn simulated_recordings_agree_altogether() {
     let runs = [
-        (
-            "kunpeng920",
-            "hackbench:groups=2",
-            "7.2",
-            "cluster=upstream",
-        ),
-        (
-            "kunpeng920",
-            "tbench:n=40,where=node0",
-            "6.5",
-            "cluster=perch",
-        ),
+        ("kunpeng920", "hackbench:groups=2", "7.2", "cluster=upstream"),
+        ("kunpeng920", "tbench:n=40,where=node0", "6.5", "cluster=perch"),
         ("juno", "sysbench:threads=8", "6.15", "capacity=upstream"),
         ("pixel3", "hackbench:groups=1", "5.5", "cluster=off"),
         ("epyc7543", "schbench:workers=16", "6.15", "cluster=posted"),
@@ -398,10 +344,7 @@ fn simulated_recordings_agree_altogether() {
         let json = stdout(&perch(&["replay", &path, "--format", "json"]));
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         let (asked, same) = (&json["model"]["wake_ups"], &json["model"]["same"]);
-        assert!(
-            asked.as_u64() > Some(50),
-            "{machine}, {workload}: {asked} wake-ups"
-        );
+        assert!(asked.as_u64() > Some(50), "{machine}, {workload}: {asked} wake-ups");
         assert_eq!(asked, same, "{machine}, {workload}, {era}, {modes}");
     }
     let path = put("simulated-cache", b"");
@@ -422,29 +365,17 @@ fn simulated_recordings_agree_altogether() {
     ];
     let output = perch(&arm);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && said.contains("leave cache out"),
-        "{said}"
-    );
+    assert!(!output.status.success() && said.contains("leave cache out"), "{said}");
 }
 
 /// A trace of a recording that is refused at its end is not left behind.
 #[test]
 fn a_trace_is_whole_or_not_there() {
-    let path = put(
-        "nothing-to-ask",
-        &recording(Synthetic {
-            real_time_every: 1,
-            ..LOAD
-        }),
-    );
+    let path = put("nothing-to-ask", &recording(Synthetic { real_time_every: 1, ..LOAD }));
     let trace = format!("{path}.pftrace");
     std::fs::write(&trace, "an older one").expect("a file for tests");
     refused(&["replay", &path, "--trace", &trace], &["nothing-to-ask"]);
-    assert_eq!(
-        std::fs::read_to_string(&trace).expect("as before"),
-        "an older one"
-    );
+    assert_eq!(std::fs::read_to_string(&trace).expect("as before"), "an older one");
     std::fs::remove_file(&trace).expect("it is there");
     refused(&["replay", &path, "--trace", &trace], &["nothing-to-ask"]);
     let directory = Path::new(&path).parent().expect("a directory");
@@ -459,15 +390,9 @@ fn a_trace_is_whole_or_not_there() {
 #[test]
 fn advice_for_a_machine_says_why() {
     let small = stdout(&perch(&["advise", "-m", "x5570"]));
-    assert!(
-        small.contains("cache      upstream  last-level caches have 8 CPUs"),
-        "{small}"
-    );
+    assert!(small.contains("cache      upstream  last-level caches have 8 CPUs"), "{small}");
     let large = stdout(&perch(&["advise", "-m", "kunpeng920"]));
-    assert!(
-        large.contains("cache      perch  there are 4 last-level caches, of 32"),
-        "{large}"
-    );
+    assert!(large.contains("cache      perch  there are 4 last-level caches, of 32"), "{large}");
     let json = ["advise", "-m", "juno", "--format", "json"];
     refused(&json, &["--format", "markdown"]);
     refused(&["advise", "-m", "juno", "x.perch"], &["--machine"]);

@@ -17,10 +17,7 @@ pub fn refused(arguments: &[&str], words: &[&str]) {
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
     assert!(output.stdout.is_empty(), "{arguments:?} wrote to stdout");
     for word in words {
-        assert!(
-            stderr.contains(word),
-            "{arguments:?} should say `{word}`: {stderr}"
-        );
+        assert!(stderr.contains(word), "{arguments:?} should say `{word}`: {stderr}");
     }
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
@@ -45,10 +42,7 @@ fn experiment(test: &str, from: &str, to: &str) -> String {
     let figures = std::fs::read_to_string(given.join("cluster-scan.csv")).unwrap();
     file(test, "cluster-scan.csv", &figures);
     let text = std::fs::read_to_string(given.join("cluster-scan.toml")).unwrap();
-    assert!(
-        text.contains(from),
-        "the experiment no longer says `{from}`"
-    );
+    assert!(text.contains(from), "the experiment no longer says `{from}`");
     file(test, "changed.toml", &text.replacen(from, to, 1))
 }
 
@@ -65,10 +59,7 @@ pub const COMPARE: [&str; 5] = ["compare", "-m", "kunpeng920", "--arm", "a:clust
 #[test]
 fn an_unknown_workload() {
     let arguments = [&COMPARE[..], &["-w", "tbnch:n=4"]].concat();
-    refused(
-        &arguments,
-        &["unknown workload", "tbnch", "tbench, tbench-net"],
-    );
+    refused(&arguments, &["unknown workload", "tbnch", "tbench, tbench-net"]);
 }
 
 #[test]
@@ -83,10 +74,7 @@ fn a_pair_that_begins_too_late() {
     let output = perch(&["agent", "pair", "--by", "pipe", "--from", "0", "--to", "1"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(
-        output.stdout.is_empty() && stderr.contains("--warmup"),
-        "{stderr}"
-    );
+    assert!(output.stdout.is_empty() && stderr.contains("--warmup"), "{stderr}");
 }
 
 #[test]
@@ -95,16 +83,10 @@ fn an_arm_that_names_no_mechanism() {
         ("a", "expected NAME:MECHANISM=MODE"),
         ("a:", "names no mechanism"),
         (":cluster=off", "the name before `:` is empty"),
-        (
-            "a:magic=perch",
-            "unknown mechanism \"magic\": this version has cluster",
-        ),
+        ("a:magic=perch", "unknown mechanism \"magic\": this version has cluster"),
         ("a:cluster=on", "expected off, posted, upstream or perch"),
     ] {
-        refused(
-            &["compare", "-m", "juno", "-w", "tbench:n=1", "--arm", arm],
-            &[words],
-        );
+        refused(&["compare", "-m", "juno", "-w", "tbench:n=1", "--arm", arm], &[words]);
     }
     let twice = ["--arm", "a:cluster=perch", "-w", "tbench:n=1"];
     refused(&[&COMPARE[..], &twice].concat(), &["two arms `a`"]);
@@ -112,24 +94,13 @@ fn an_arm_that_names_no_mechanism() {
 
 #[test]
 fn an_unknown_machine_meets_its_neighbours() {
-    refused(
-        &["machine", "show", "kunpeng902"],
-        &["kunpeng902", "did you mean kunpeng920?"],
-    );
+    refused(&["machine", "show", "kunpeng902"], &["kunpeng902", "did you mean kunpeng920?"]);
 }
 
 #[test]
 fn a_machine_without_cpus() {
     let path = file("no-cpus", "empty.toml", "name = \"empty\"\n");
-    let arguments = [
-        "compare",
-        "-m",
-        &path,
-        "-w",
-        "tbench:n=1",
-        "--arm",
-        "a:cluster=off",
-    ];
+    let arguments = ["compare", "-m", &path, "-w", "tbench:n=1", "--arm", "a:cluster=off"];
     refused(&arguments, &["empty.toml", "expected"]);
     refused(&["machine", "show", &path], &["empty.toml"]);
 }
@@ -142,10 +113,7 @@ fn a_machine_that_is_no_toml_is_named_with_its_line() {
 
 #[test]
 fn an_unknown_experiment() {
-    refused(
-        &["experiment", "run", "cluster"],
-        &["no experiment `cluster`", "cluster-scan"],
-    );
+    refused(&["experiment", "run", "cluster"], &["no experiment `cluster`", "cluster-scan"]);
 }
 
 #[test]
@@ -158,18 +126,8 @@ fn an_experiment_that_is_no_toml_is_named_with_its_line() {
 fn an_experiment_that_contradicts_itself_is_named_with_line_and_key() {
     for (test, from, to, words) in [
         ("key", "hz = 250", "hertz = 250", "unknown field `hertz`"),
-        (
-            "hz",
-            "hz = 250",
-            "hz = 5000",
-            "`hz`: 5000 ticks a second; expected 100 to 1000",
-        ),
-        (
-            "machine",
-            "\"kunpeng920\"",
-            "\"kunpeng902\"",
-            "did you mean kunpeng920?",
-        ),
+        ("hz", "hz = 250", "hz = 5000", "`hz`: 5000 ticks a second; expected 100 to 1000"),
+        ("machine", "\"kunpeng920\"", "\"kunpeng902\"", "did you mean kunpeng920?"),
         (
             "era",
             "era = \"6.5\"",
@@ -182,54 +140,14 @@ fn an_experiment_that_contradicts_itself_is_named_with_line_and_key() {
             "era = \"3.4\"",
             "`arm.modes`: cluster=posted does nothing in era 3.4",
         ),
-        (
-            "modes",
-            "\"cluster=posted\"",
-            "\"cluster=post\"",
-            "expected off, posted, upstream",
-        ),
-        (
-            "arm",
-            "name = \"patched\"",
-            "name = \"better\"",
-            "expected `baseline`, then `patched`",
-        ),
-        (
-            "workload",
-            "\"tbench:{row}",
-            "\"tbench:x{row}",
-            "`benchmark.workload`",
-        ),
-        (
-            "unit",
-            "unit = \"MB/s\"",
-            "unit = \"GB/s\"",
-            "was published in `MB/s`",
-        ),
-        (
-            "row",
-            "rows = [\"n=1\",",
-            "rows = [\"n=2\",",
-            "tbench/node0/n=2 has no figures",
-        ),
-        (
-            "repetitions",
-            "repetitions = ",
-            "repetitions = 0 #",
-            "expected at least 1",
-        ),
-        (
-            "column",
-            "\"baseline\", \"patched\"]",
-            "\"base\"]",
-            "expected `baseline` or `patched`",
-        ),
-        (
-            "fitted",
-            "row = \"n=128\"",
-            "row = \"n=127\"",
-            "no cell tbench/node0/n=127",
-        ),
+        ("modes", "\"cluster=posted\"", "\"cluster=post\"", "expected off, posted, upstream"),
+        ("arm", "name = \"patched\"", "name = \"better\"", "expected `baseline`, then `patched`"),
+        ("workload", "\"tbench:{row}", "\"tbench:x{row}", "`benchmark.workload`"),
+        ("unit", "unit = \"MB/s\"", "unit = \"GB/s\"", "was published in `MB/s`"),
+        ("row", "rows = [\"n=1\",", "rows = [\"n=2\",", "tbench/node0/n=2 has no figures"),
+        ("repetitions", "repetitions = ", "repetitions = 0 #", "expected at least 1"),
+        ("column", "\"baseline\", \"patched\"]", "\"base\"]", "expected `baseline` or `patched`"),
+        ("fitted", "row = \"n=128\"", "row = \"n=127\"", "no cell tbench/node0/n=127"),
     ] {
         let path = experiment(test, from, to);
         refused(&["experiment", "run", &path], &["changed.toml:", words]);
@@ -239,10 +157,7 @@ fn an_experiment_that_contradicts_itself_is_named_with_line_and_key() {
 #[test]
 fn an_experiment_that_leaves_a_published_row_out() {
     let path = experiment("left-out", "\"n=4\", ", "");
-    refused(
-        &["experiment", "run", &path],
-        &["tbench/node0/n=4", "must be simulated"],
-    );
+    refused(&["experiment", "run", &path], &["tbench/node0/n=4", "must be simulated"]);
 }
 
 #[test]
@@ -250,58 +165,31 @@ fn an_experiment_without_its_figures() {
     let path = experiment("no-csv", "cluster-scan.csv", "gone.csv");
     refused(
         &["experiment", "run", &path],
-        &[
-            &at(&path, "gone.csv"),
-            "`published`",
-            "cannot read",
-            "gone.csv",
-        ],
+        &[&at(&path, "gone.csv"), "`published`", "cannot read", "gone.csv"],
     );
 }
 
 #[test]
 fn what_is_no_recording() {
-    refused(
-        &["replay", "no-such-file"],
-        &["no-such-file", "No such file"],
-    );
+    refused(&["replay", "no-such-file"], &["no-such-file", "No such file"]);
     let text = file("recording", "text", "1,2,3\n");
-    refused(
-        &["replay", &text],
-        &["recording/text", "not a recording of perch"],
-    );
+    refused(&["replay", &text], &["recording/text", "not a recording of perch"]);
     let newer = file("recording", "newer", "PERCHREC\u{9}\0\0\0");
     refused(&["replay", &newer], &["version 9", "version 1"]);
     let short = file("recording", "short", "PERCHREC\u{1}\0\0\0H");
     refused(&["replay", &short], &["cut off after 13 bytes"]);
-    refused(
-        &["record", "-o", "/tmp/x", "--buffer", "9g"],
-        &["--buffer", "64k to 1g"],
-    );
+    refused(&["record", "-o", "/tmp/x", "--buffer", "9g"], &["--buffer", "64k to 1g"]);
     refused(&["record"], &["--output"]);
     refused(&["replay", &text, "--era", "3.4"], &["--era 3.4", "5.5"]);
     // perch never writes over the file that it reads, whatever name the user gives it.
     let other = text.replace("/text", "/../recording/text");
-    refused(
-        &["replay", &text, "--list", "-o", &other],
-        &["--output", "the recording itself"],
-    );
-    refused(
-        &["replay", &text, "--trace", &text],
-        &["--trace", "the recording itself"],
-    );
+    refused(&["replay", &text, "--list", "-o", &other], &["--output", "the recording itself"]);
+    refused(&["replay", &text, "--trace", &text], &["--trace", "the recording itself"]);
     assert_eq!(std::fs::read_to_string(&text).unwrap(), "1,2,3\n");
     let (list, trace) = (format!("{text}.csv"), format!("{text}.pftrace"));
-    refused(
-        &["replay", &text, "--list", "-o", &list],
-        &["not a recording"],
-    );
+    refused(&["replay", &text, "--list", "-o", &list], &["not a recording"]);
     refused(&["replay", &text, "--trace", &trace], &["not a recording"]);
-    assert!(
-        ![list, trace]
-            .iter()
-            .any(|path| std::fs::exists(path).unwrap())
-    );
+    assert!(![list, trace].iter().any(|path| std::fs::exists(path).unwrap()));
 }
 
 #[test]
@@ -313,32 +201,14 @@ fn an_unknown_format() {
 #[test]
 fn counts_and_times_that_make_no_sense() {
     let run = ["experiment", "run", "cluster-scan"];
-    refused(
-        &[&run[..], &["--jobs", "0"]].concat(),
-        &["--jobs", "at least 1"],
-    );
-    refused(
-        &[&run[..], &["--repetitions", "0"]].concat(),
-        &["--repetitions", "at least 1"],
-    );
-    refused(
-        &[&run[..], &["--only", "nothing"]].concat(),
-        &["no cell", "benchmark/where/row"],
-    );
-    refused(
-        &[&run[..], &["--arms", "magic"]].concat(),
-        &["no arm `magic`", "perch"],
-    );
+    refused(&[&run[..], &["--jobs", "0"]].concat(), &["--jobs", "at least 1"]);
+    refused(&[&run[..], &["--repetitions", "0"]].concat(), &["--repetitions", "at least 1"]);
+    refused(&[&run[..], &["--only", "nothing"]].concat(), &["no cell", "benchmark/where/row"]);
+    refused(&[&run[..], &["--arms", "magic"]].concat(), &["no arm `magic`", "perch"]);
     refused(&["experiment", "run"], &["NAME"]);
     let compare = [&COMPARE[..], &["-w", "tbench:n=1"]].concat();
-    refused(
-        &[&compare[..], &["--measure", "5"]].concat(),
-        &["250ms or 2s"],
-    );
-    refused(
-        &[&compare[..], &["--measure", "0s"]].concat(),
-        &["at least 1"],
-    );
+    refused(&[&compare[..], &["--measure", "5"]].concat(), &["250ms or 2s"]);
+    refused(&[&compare[..], &["--measure", "0s"]].concat(), &["at least 1"]);
     refused(
         &[&compare[..], &["--warmup", "0ms"]].concat(),
         &["the measured time must be at least 1"],
@@ -366,50 +236,24 @@ fn counts_and_times_that_make_no_sense() {
             "choose era 5.3 or a later one",
         ),
     ] {
-        let early = [
-            "compare", "-m", "juno", "--era", "3.4", "--arm", arm, "-w", load,
-        ];
+        let early = ["compare", "-m", "juno", "--era", "3.4", "--arm", arm, "-w", load];
         refused(&early, &[words, era]);
     }
     refused(&["bench", "--cpus", "33"], &["33", "multiple of 32"]);
     refused(&["bench", "--seconds", "0"], &["more than 0"]);
-    refused(
-        &["bench", "--peer", "/nowhere"],
-        &["--peer", "/nowhere", "scxsim"],
-    );
+    refused(&["bench", "--peer", "/nowhere"], &["--peer", "/nowhere", "scxsim"]);
 }
 
 #[test]
 fn recordings_that_cannot_be_imported() {
-    let out = directory("import")
-        .join("out.workload")
-        .display()
-        .to_string();
+    let out = directory("import").join("out.workload").display().to_string();
     let text = file("import", "text.data", "no recording\n");
-    refused(
-        &["import", &text, "-o", &out],
-        &["text.data", "expected a file of perf sched record"],
-    );
+    refused(&["import", &text, "-o", &out], &["text.data", "expected a file of perf sched record"]);
     refused(&["import", "/no/such/file", "-o", &out], &["/no/such/file"]);
-    refused(
-        &["import", &text, "-o", &out, "-m", "no-such-machine"],
-        &["no-such-machine"],
-    );
+    refused(&["import", &text, "-o", &out, "-m", "no-such-machine"], &["no-such-machine"]);
     assert!(!Path::new(&out).exists());
-    let cut = file(
-        "import",
-        "cut.workload",
-        "perch-workload 1\ntask 0 start=0 name=x\nc5\n",
-    );
+    let cut = file("import", "cut.workload", "perch-workload 1\ntask 0 start=0 name=x\nc5\n");
     let spec = format!("recorded:{cut}");
-    let arguments = [
-        "compare",
-        "-m",
-        "juno",
-        "-w",
-        &spec,
-        "--arm",
-        "off:cluster=off",
-    ];
+    let arguments = ["compare", "-m", "juno", "-w", &spec, "--arm", "off:cluster=off"];
     refused(&arguments, &["cut.workload", "line 4", "cut off"]);
 }

@@ -58,22 +58,8 @@ fn measured(page: &str) -> PathBuf {
 /// Files with few results of two experiments and of a comparison.
 fn small_results() -> [String; 3] {
     let small = ["--repetitions", "2", "--format", "json", "--quiet"];
-    let scan = [
-        "experiment",
-        "run",
-        "cluster-scan",
-        "--only",
-        "*/node0/n=1",
-        "--arms",
-        "all",
-    ];
-    let capacity = [
-        "experiment",
-        "run",
-        "capacity-wakeup",
-        "--only",
-        "hackbench/juno/*",
-    ];
+    let scan = ["experiment", "run", "cluster-scan", "--only", "*/node0/n=1", "--arms", "all"];
+    let capacity = ["experiment", "run", "capacity-wakeup", "--only", "hackbench/juno/*"];
     let compare = [
         "compare",
         "-m",
@@ -96,13 +82,7 @@ fn small_results() -> [String; 3] {
 fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
     let results = small_results();
     let page = folder().join("report.html");
-    let arguments = [
-        &results[0],
-        &results[1],
-        &results[2],
-        "-o",
-        page.to_str().unwrap(),
-    ];
+    let arguments = [&results[0], &results[1], &results[2], "-o", page.to_str().unwrap()];
     let output = perch(&[&["report"], &arguments[..]].concat());
     assert!(output.status.success(), "{output:?}");
 
@@ -122,18 +102,11 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
     for words in ["<svg role=\"img\" aria-label=\"", "</title><desc>"] {
         assert_eq!(text.matches(words).count(), charts.len(), "{words}");
     }
-    for what in [
-        "wake-up latency by percentile",
-        "decisions by reason",
-        "where tasks ran",
-    ] {
+    for what in ["wake-up latency by percentile", "decisions by reason", "where tasks ran"] {
         assert!(text.matches(what).count() >= 3, "{what}");
     }
     for chart in &charts {
-        assert!(
-            chart[0] >= 600 && chart[1] >= 30 && chart[2] >= 2,
-            "{charts:?}"
-        );
+        assert!(chart[0] >= 600 && chart[1] >= 30 && chart[2] >= 2, "{charts:?}");
     }
     has_looks(&page);
 }
@@ -150,22 +123,14 @@ fn has_looks(page: &Path) {
         let (_, said) = open(page, &[&screenshot, &scheme]);
         assert!(said.is_empty(), "{said:?}");
         let bytes = std::fs::read(&picture).unwrap();
-        assert!(
-            bytes.starts_with(b"\x89PNG") && bytes.len() > 30_000,
-            "{}",
-            bytes.len()
-        );
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 30_000, "{}", bytes.len());
     }
     let paper = folder().join("report.pdf");
     let print = format!("--print-to-pdf={}", paper.display());
     let (_, said) = open(page, &[&print]);
     assert!(said.is_empty(), "{said:?}");
     let bytes = std::fs::read(&paper).unwrap();
-    assert!(
-        bytes.starts_with(b"%PDF") && bytes.len() > 50_000,
-        "{}",
-        bytes.len()
-    );
+    assert!(bytes.starts_with(b"%PDF") && bytes.len() > 50_000, "{}", bytes.len());
     let [light, dark] = ["light.png", "dark.png"].map(|name| std::fs::read(folder().join(name)));
     assert_ne!(light.unwrap(), dark.unwrap());
 }
@@ -186,12 +151,7 @@ fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
         }
         let mut report = scan.clone();
         let (mut cells, mut loads, mut iterations) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, line) in std::fs::read_to_string(&path)
-            .unwrap()
-            .lines()
-            .skip(1)
-            .enumerate()
-        {
+        for (at, line) in std::fs::read_to_string(&path).unwrap().lines().skip(1).enumerate() {
             let columns: Vec<&str> = line.split(',').collect();
             let (benchmark, place, row) = (columns[1], columns[2], columns[4]);
             let named = |found: &serde_json::Value| {
@@ -208,11 +168,8 @@ fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
                 load["row"] = row.split(':').next().unwrap().into();
                 // Two of three CPUs were busy, each for a different time.
                 for arm in load["cpus"].as_array_mut().unwrap() {
-                    for (cpu, busy) in arm["busy_pct"]
-                        .as_array_mut()
-                        .unwrap()
-                        .iter_mut()
-                        .enumerate()
+                    for (cpu, busy) in
+                        arm["busy_pct"].as_array_mut().unwrap().iter_mut().enumerate()
                     {
                         *busy = ((cpu + at) % 3 * 47).into();
                     }
@@ -243,15 +200,7 @@ fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
 
 #[test]
 fn a_page_of_all_experiments_is_small() {
-    let small = [
-        "--repetitions",
-        "2",
-        "--arms",
-        "all",
-        "--format",
-        "json",
-        "--quiet",
-    ];
+    let small = ["--repetitions", "2", "--arms", "all", "--format", "json", "--quiet"];
     let run = |name: &str, experiment: &str, only: &str| {
         let command = ["experiment", "run", experiment, "--only", only];
         keep(name, &[&command[..], &small].concat())
@@ -278,14 +227,8 @@ fn a_page_of_all_experiments_is_small() {
     std::fs::write(&path, format!("{text}{script}")).unwrap();
     let (document, said) = open(&path, &[]);
     assert!(said.is_empty(), "{said:?}");
-    let mut took = document
-        .lines()
-        .filter_map(|line| line.strip_prefix("TOOK "));
-    eprintln!(
-        "{charts} charts, {} bytes, opened after {:?} ms",
-        text.len(),
-        took.next_back()
-    );
+    let mut took = document.lines().filter_map(|line| line.strip_prefix("TOOK "));
+    eprintln!("{charts} charts, {} bytes, opened after {:?} ms", text.len(), took.next_back());
 }
 
 /// A page with a fault makes the tests above fail.
@@ -295,8 +238,5 @@ fn what_a_page_complains_of_is_seen() {
     let page = "<!doctype html><title>x</title><script>console.error('something broke')</script>";
     std::fs::write(&path, page).unwrap();
     let (_, said) = open(&path, &[]);
-    assert!(
-        said.iter().any(|line| line.contains("something broke")),
-        "{said:?}"
-    );
+    assert!(said.iter().any(|line| line.contains("something broke")), "{said:?}");
 }

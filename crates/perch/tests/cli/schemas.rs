@@ -52,9 +52,7 @@ fn schema(name: &str) -> Value {
 
 /// Every file of ours that ends in `.toml`, below a folder of the tree.
 fn toml_below(folder: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(folder);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let mut found = Vec::new();
     let mut folders = vec![root];
     while let Some(folder) = folders.pop() {
@@ -126,15 +124,9 @@ fn reads(form: &str, value: &Value) -> Result<(), String> {
     };
     let said = |error: &dyn std::fmt::Display| error.to_string();
     match form {
-        "machine" => Machine::from_toml_str(&toml(), "file")
-            .map(drop)
-            .map_err(|e| said(&e)),
-        "sweep" => Sweep::from_toml(&toml(), "file")
-            .map(drop)
-            .map_err(|e| said(&e)),
-        "configuration" => Settings::from_toml(&toml(), "file")
-            .map(drop)
-            .map_err(|e| said(&e)),
+        "machine" => Machine::from_toml_str(&toml(), "file").map(drop).map_err(|e| said(&e)),
+        "sweep" => Sweep::from_toml(&toml(), "file").map(drop).map_err(|e| said(&e)),
+        "configuration" => Settings::from_toml(&toml(), "file").map(drop).map_err(|e| said(&e)),
         "simulation" => {
             let read = Simulation::from_json(&value.to_string(), "file");
             read.map(drop).map_err(|e| said(&e))
@@ -159,35 +151,24 @@ fn reads(form: &str, value: &Value) -> Result<(), String> {
 #[test]
 fn the_list_names_every_schema() {
     let list = printed(&["schema"]);
-    let names: Vec<&str> = (list.lines().skip(1))
-        .map(|line| line.split_whitespace().next().unwrap())
-        .collect();
+    let names: Vec<&str> =
+        (list.lines().skip(1)).map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(names, FORMS);
     for name in FORMS {
-        assert_eq!(
-            schema(name)["$schema"],
-            "https://json-schema.org/draft/2020-12/schema"
-        );
+        assert_eq!(schema(name)["$schema"], "https://json-schema.org/draft/2020-12/schema");
     }
     let output = perch(&["schema", "machines"]);
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        words.contains("`machines`: expected one of machine, experiment"),
-        "{words}"
-    );
+    assert!(words.contains("`machines`: expected one of machine, experiment"), "{words}");
 }
 
 #[test]
 fn files_that_perch_carries_are_as_their_schemas_say() {
     let carried = carried();
-    for (form, least) in [
-        ("machine", 12),
-        ("experiment", 8),
-        ("sweep", 2),
-        ("simulation", 1),
-        ("configuration", 1),
-    ] {
+    for (form, least) in
+        [("machine", 12), ("experiment", 8), ("sweep", 2), ("simulation", 1), ("configuration", 1)]
+    {
         let schema = schema(form);
         let files = carried.iter().filter(|(of, ..)| *of == form);
         let mut count = 0;
@@ -248,13 +229,7 @@ fn with_a_wrong_key(value: &Value) -> Vec<Value> {
 /// one, may have any name.
 #[test]
 fn a_misspelt_key_in_any_table_is_refused_where_perch_refuses_it() {
-    let forms = [
-        "machine",
-        "experiment",
-        "sweep",
-        "simulation",
-        "configuration",
-    ];
+    let forms = ["machine", "experiment", "sweep", "simulation", "configuration"];
     let schemas = forms.map(|form| (form, schema(form)));
     for (form, path, value) in carried() {
         let (_, schema) = schemas.iter().find(|(of, _)| *of == form).unwrap();
@@ -288,22 +263,10 @@ fn agree(form: &str, files: &[(String, bool)]) {
 fn schema_and_reader_agree_about_values_of_sweeps() {
     let files = [
         ("[axes]\nworkload.pairs = [1, 2]", true),
-        (
-            "[axes]\n\"workload.pairs\" = [1, 2]\nworkload = [\"pipe\"]",
-            true,
-        ),
-        (
-            "[axes]\n\"hardware.wake_ns\" = { from = 1, to = 2.5 }",
-            true,
-        ),
-        (
-            "[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"log\" }",
-            true,
-        ),
-        (
-            "[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"exp\" }",
-            false,
-        ),
+        ("[axes]\n\"workload.pairs\" = [1, 2]\nworkload = [\"pipe\"]", true),
+        ("[axes]\n\"hardware.wake_ns\" = { from = 1, to = 2.5 }", true),
+        ("[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"log\" }", true),
+        ("[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"exp\" }", false),
         ("[axes]\nhardware.wake_ns = { from = 1, upto = 8 }", false),
         ("[axes]\nhardware.wake_ns = 8", false),
         ("[axes]\nhardware.wake_ns = []", false),
@@ -317,10 +280,7 @@ fn schema_and_reader_agree_about_values_of_sweeps() {
         ("effort = \"some\"", false),
         ("effort = { warmup_ms = 1, measure_ms = 1 }", false),
         ("[design]\npoints = 2\naxes.hardware.wake_ns = [1, 2]", true),
-        (
-            "[design]\npoints = 0\naxes.hardware.wake_ns = [1, 2]",
-            false,
-        ),
+        ("[design]\npoints = 0\naxes.hardware.wake_ns = [1, 2]", false),
         ("[design]\npoints = 2\naxes.arm = [\"off\"]", false),
     ];
     let files = files.map(|(lines, is_good)| {
@@ -349,10 +309,7 @@ fn schema_and_reader_agree_about_values_of_configurations() {
         ("[band]\npriority = 1\ncomm = \"a\"\n".to_string(), false),
         (band("priority = 1").repeat(16), true),
         (band("priority = 1").repeat(17), false),
-        (
-            "[[partial]]\ncgroup = \"/web\"\nuser = 33\n".to_string(),
-            true,
-        ),
+        ("[[partial]]\ncgroup = \"/web\"\nuser = 33\n".to_string(), true),
         ("[[partial]]\nuser = \"root\"\n".repeat(20), true),
         ("[[partial]]\n".to_string(), false),
         ("[[partial]]\nuser = -1\n".to_string(), false),

@@ -18,10 +18,7 @@ arm = { stock = "off", posted = "cluster=posted" }
 
 fn command(folder: &Path, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
-    command
-        .args(line.split_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null());
+    command.args(line.split_whitespace()).current_dir(folder).stdin(Stdio::null());
     command
 }
 
@@ -44,29 +41,20 @@ fn a_sweep_in_parts_makes_one_table() {
     assert_eq!(prints(folder, "sweep plan s.toml --count"), "4\n");
     prints(folder, "sweep run s.toml --store st --shard 2/2 -q");
     let status = prints(folder, "sweep status s.toml --store st");
-    assert!(
-        status.starts_with("4 simulations: 2 are there, 2 are missing"),
-        "{status}"
-    );
+    assert!(status.starts_with("4 simulations: 2 are there, 2 are missing"), "{status}");
     let half = perch(folder, "sweep collect s.toml --store st");
     assert!(String::from_utf8_lossy(&half.stderr).contains("2 points"));
     prints(folder, "sweep run s.toml --store st --shard 1/2 -q");
     let csv = prints(folder, "sweep collect s.toml --store st --format csv");
     let first = csv.lines().next().unwrap();
-    assert!(
-        first.starts_with("arm,workload.pairs,score,unit,"),
-        "{first}"
-    );
+    assert!(first.starts_with("arm,workload.pairs,score,unit,"), "{first}");
     // Two scores at each of four points.
     assert_eq!(csv.lines().count(), 1 + 8, "{csv}");
     let json = prints(folder, "sweep collect s.toml --store st --format json");
     let rows: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
     let base = rows.iter().filter(|row| row["point"]["arm"] == "stock");
     assert!(base.clone().count() == 4 && base.clone().all(|row| row["change_pct"] == 0.0));
-    assert_eq!(
-        prints(folder, "store verify st"),
-        "4 results, all as they were written\n"
-    );
+    assert_eq!(prints(folder, "store verify st"), "4 results, all as they were written\n");
     let export = prints(folder, "store export st");
     assert_eq!(export.lines().count(), 1 + 4 * 2 * 2, "{export}");
 }
@@ -84,8 +72,7 @@ fn an_arm_may_be_another_scheduler() {
     let of = |arm: &str| -> Vec<&str> {
         let lines = csv.lines();
         let own = lines.filter_map(|line| line.strip_prefix(arm)?.strip_prefix(','));
-        own.filter(|line| line.starts_with("2,round trips"))
-            .collect()
+        own.filter(|line| line.starts_with("2,round trips")).collect()
     };
     let arms = [of("stock"), of("live"), of("close")];
     assert!(arms.iter().all(|found| found.len() == 1), "{csv}");
@@ -96,33 +83,22 @@ fn an_arm_may_be_another_scheduler() {
     let refused = perch(folder, "sweep plan old.toml");
     let words = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{words}");
-    assert!(
-        words.contains("`modes`: Linux 6.5 has no sched_ext"),
-        "{words}"
-    );
+    assert!(words.contains("`modes`: Linux 6.5 has no sched_ext"), "{words}");
 }
 
 #[test]
 fn arms_are_ranked_against_the_baseline() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let two = SWEEP.replace(
-        "[axes]",
-        "[axes]\nmachine = [\"kunpeng920\", \"jacobsville\"]",
-    );
+    let two = SWEEP.replace("[axes]", "[axes]\nmachine = [\"kunpeng920\", \"jacobsville\"]");
     let two = two.replace("machine = \"kunpeng920\"\n", "");
     fs::write(folder.join("s.toml"), two).unwrap();
     let table = prints(folder, "sweep rank s.toml --store st -q --by machine");
     // Both arms over all four rows, and over two of each machine.
     let lines = |of: &str, rows: &str| {
-        let words = |line: &str| {
-            line.split_whitespace()
-                .map(str::to_string)
-                .collect::<Vec<_>>()
-        };
+        let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
         let all = table.lines().map(words);
-        all.filter(|line| line.len() >= 8 && line[0] == of && line[1] == rows)
-            .count()
+        all.filter(|line| line.len() >= 8 && line[0] == of && line[1] == rows).count()
     };
     assert_eq!(lines("all", "4"), 2, "{table}");
     assert_eq!(lines("jacobsville", "2"), 2, "{table}");
@@ -140,25 +116,16 @@ fn arms_are_ranked_against_the_baseline() {
     assert_eq!(csv.lines().count(), 1 + 4 * 2);
     let refused = perch(folder, "sweep rank s.toml --store st -q --by moon");
     let words = String::from_utf8_lossy(&refused.stderr);
-    assert!(
-        words.contains("expected one of machine, workload.pairs"),
-        "{words}"
-    );
+    assert!(words.contains("expected one of machine, workload.pairs"), "{words}");
     // What makes no sense is said before an hour of simulations.
     for option in ["--by moon", "--losses moon"] {
-        let refused = perch(
-            folder,
-            &format!("sweep rank s.toml --store new -q {option}"),
-        );
+        let refused = perch(folder, &format!("sweep rank s.toml --store new -q {option}"));
         assert_eq!(refused.status.code(), Some(2), "{option}");
         assert!(!folder.join("new").exists(), "{option}");
     }
     let refused = perch(folder, "sweep rank leauge --store st");
     let words = String::from_utf8_lossy(&refused.stderr);
-    assert!(
-        words.contains("the library has composition, league"),
-        "{words}"
-    );
+    assert!(words.contains("the library has composition, league"), "{words}");
 }
 
 /// A second after a second, which is what the balancer needs to spread tasks on six CPUs, and less.
@@ -181,9 +148,7 @@ fn times_too_short_to_tell_are_said_in_every_format_and_count_for_nobody() {
         let found: serde_json::Value = serde_json::from_str(&prints(folder, &line)).unwrap();
         let keys = ["better", "worse", "level", "undecided", "not_settled"];
         let standings = found["standings"].as_array().unwrap().iter();
-        standings
-            .map(|one| keys.map(|key| one[key].as_u64().unwrap()))
-            .collect()
+        standings.map(|one| keys.map(|key| one[key].as_u64().unwrap())).collect()
     };
     let last = |name: &str, command: &str| -> Vec<String> {
         let table = prints(folder, &format!("sweep {command} {name} --store st"));
@@ -205,22 +170,13 @@ fn times_too_short_to_tell_are_said_in_every_format_and_count_for_nobody() {
         let rows = last(name, "collect");
         let said = format!("not settled: {why}");
         assert!(rows.iter().all(|row| row.ends_with(&said)), "{rows:?}");
-        let csv = prints(
-            folder,
-            &format!("sweep collect {name} --store st --format csv"),
-        );
+        let csv = prints(folder, &format!("sweep collect {name} --store st --format csv"));
         assert_eq!(csv.matches(&format!(",false,{why},")).count(), 8, "{csv}");
         let rows = prints(folder, &format!("sweep rank {name} --store st -q --rows"));
         // Four in the lines of the rows, one over a column, three below the tables.
         assert_eq!(rows.matches("not settled").count(), 8, "{rows}");
-        assert!(
-            rows.contains("2 of 2 rows have an arm that is not settled"),
-            "{rows}"
-        );
-        let csv = prints(
-            folder,
-            &format!("sweep rank {name} --store st -q --format csv"),
-        );
+        assert!(rows.contains("2 of 2 rows have an arm that is not settled"), "{rows}");
+        let csv = prints(folder, &format!("sweep rank {name} --store st -q --format csv"));
         assert_eq!(csv.matches(",false,not settled,").count(), 4, "{csv}");
         let plan = prints(folder, &format!("sweep plan {name}"));
         let (_, spec) = plan.lines().next().unwrap().split_once(' ').unwrap();
@@ -228,10 +184,7 @@ fn times_too_short_to_tell_are_said_in_every_format_and_count_for_nobody() {
         let one: serde_json::Value =
             serde_json::from_str(&prints(folder, "simulate one.json")).unwrap();
         let scores = one["result"]["scores"].as_array().unwrap();
-        assert!(
-            scores.iter().all(|score| score["settled"] == false),
-            "{one}"
-        );
+        assert!(scores.iter().all(|score| score["settled"] == false), "{one}");
     }
 }
 
@@ -259,33 +212,20 @@ fn a_killed_sweep_is_resumed() {
     let seeds: Vec<String> = (1..=400).map(|seed| seed.to_string()).collect();
     let axis = format!("[axes]\nseed = [{}]\n", seeds.join(", "));
     fs::write(folder.join("s.toml"), SWEEP.replace("[axes]\n", &axis)).unwrap();
-    let mut victim = command(folder, "sweep run s.toml --store st --jobs 2 -q")
-        .spawn()
-        .unwrap();
+    let mut victim = command(folder, "sweep run s.toml --store st --jobs 2 -q").spawn().unwrap();
     let results = folder.join("st/results");
     // Either a result appears or the sweep ends, however slow the host is.
     while fs::read_dir(&results).map_or(0, Iterator::count) == 0 {
-        assert!(
-            victim
-                .try_wait()
-                .unwrap()
-                .is_none_or(|status| status.success())
-        );
+        assert!(victim.try_wait().unwrap().is_none_or(|status| status.success()));
         std::thread::yield_now();
     }
     victim.kill().unwrap();
     victim.wait().unwrap();
     prints(folder, "store prune st");
     let some = prints(folder, "store verify st");
-    assert!(
-        some.ends_with(" results, all as they were written\n"),
-        "{some}"
-    );
+    assert!(some.ends_with(" results, all as they were written\n"), "{some}");
     prints(folder, "sweep run s.toml --store st -q");
-    assert_eq!(
-        prints(folder, "store verify st"),
-        "1600 results, all as they were written\n"
-    );
+    assert_eq!(prints(folder, "store verify st"), "1600 results, all as they were written\n");
 }
 
 /// Every simulation of the sweeps that the tree carries is accepted.
@@ -296,10 +236,9 @@ fn carried_sweeps_have_their_plans() {
     assert_eq!(prints(&root, line), "672\n");
     assert_eq!(prints(&root, "sweep plan composition --count"), "972\n");
     // The schedulers of the league are not part of perch.
-    for (option, expected) in [
-        ("", "say --allow-scx"),
-        ("--allow-scx", "bpfland.scx: No such file"),
-    ] {
+    for (option, expected) in
+        [("", "say --allow-scx"), ("--allow-scx", "bpfland.scx: No such file")]
+    {
         let refused = perch(&root, &format!("sweep plan league --count {option}"));
         let words = String::from_utf8_lossy(&refused.stderr);
         assert!(words.contains(expected), "{words}");
@@ -310,11 +249,7 @@ fn carried_sweeps_have_their_plans() {
 fn refusals_name_the_key_and_leave_no_store() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    fs::write(
-        folder.join("s.toml"),
-        SWEEP.replace("workload.pairs", "workload.pears"),
-    )
-    .unwrap();
+    fs::write(folder.join("s.toml"), SWEEP.replace("workload.pairs", "workload.pears")).unwrap();
     let refused = |line: &str, words: &str| {
         let output = perch(folder, line);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -332,11 +267,7 @@ fn refusals_name_the_key_and_leave_no_store() {
     refused("sweep run none.toml --store st", "none.toml");
     prints(folder, "sweep run s.toml --store st -q");
     refused("sweep collect s.toml --store st --score speed", "speed");
-    fs::write(
-        folder.join("one.json"),
-        r#"{"workload": "pipe", "sede": 1}"#,
-    )
-    .unwrap();
+    fs::write(folder.join("one.json"), r#"{"workload": "pipe", "sede": 1}"#).unwrap();
     refused("simulate one.json", "sede");
     fs::write(folder.join("one.json"), r#"{"workload": "pipe"}"#).unwrap();
     refused("simulate one.json", "machine");

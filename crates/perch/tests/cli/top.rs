@@ -64,19 +64,10 @@ impl Screen {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
-        let size = Winsize {
-            ws_row: ROWS,
-            ws_col: COLUMNS,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&ours, size).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap();
-        let theirs = File::options()
-            .read(true)
-            .write(true)
-            .open(name.to_str().unwrap())
-            .unwrap();
+        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let end = || Stdio::from(theirs.try_clone().unwrap());
         let child = Command::new(env!("CARGO_BIN_EXE_perch"))
             .args(arguments)
@@ -97,13 +88,7 @@ impl Screen {
             }
         });
         let parser = vt100::Parser::new(ROWS, COLUMNS, 0);
-        Screen {
-            ours,
-            child,
-            bytes,
-            parser,
-            raw: Vec::new(),
-        }
+        Screen { ours, child, bytes, parser, raw: Vec::new() }
     }
 
     /// Waits until the screen shows a text.
@@ -119,9 +104,7 @@ impl Screen {
     }
 
     fn press(&self, keys: &str) {
-        File::from(self.ours.try_clone().unwrap())
-            .write_all(keys.as_bytes())
-            .unwrap();
+        File::from(self.ours.try_clone().unwrap()).write_all(keys.as_bytes()).unwrap();
     }
 
     /// Demands that perch ends well and leaves the terminal as it was.
@@ -131,10 +114,7 @@ impl Screen {
         assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO));
         // The other screen is left, and the cursor shown.
         while self.parser.screen().alternate_screen() || self.parser.screen().hide_cursor() {
-            let bytes = self
-                .bytes
-                .recv_timeout(PATIENCE)
-                .expect("a terminal as it was");
+            let bytes = self.bytes.recv_timeout(PATIENCE).expect("a terminal as it was");
             self.parser.process(&bytes);
         }
     }

@@ -66,11 +66,7 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     let llcs = scenario.topology.nr_llcs();
     let mut trace = PerfettoTrace::new(out, names.collect(), cpus, llcs).unwrap();
     let metrics = scenario.run_watched(&mut trace).unwrap().metrics;
-    assert!(
-        metrics.busy_ns > 62 * metrics.simulated_ns,
-        "{} ns busy",
-        metrics.busy_ns
-    );
+    assert!(metrics.busy_ns > 62 * metrics.simulated_ns, "{} ns busy", metrics.busy_ns);
 
     let bytes = std::fs::metadata(&path).unwrap().len();
     let woken = metrics.wakeups + metrics.stayed;
@@ -97,16 +93,10 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     assert_eq!(rows.len(), 8, "more than was asked for: {rows:?}");
     assert_eq!(rows[0], [metrics.busy_ns.to_string(), "64".to_string()]);
     // A task that the scheduler picks again goes on in the same slice.
-    assert!(
-        (metrics.wakeups..=metrics.context_switches).contains(&number(1, 0)),
-        "{rows:?}"
-    );
+    assert!((metrics.wakeups..=metrics.context_switches).contains(&number(1, 0)), "{rows:?}");
     // Each arrow leads from a wake-up to the first run after it; the last ones may not have run.
     assert_eq!(number(2, 0), number(3, 0));
-    assert!(
-        (woken - 64..=woken).contains(&number(2, 0)),
-        "{woken}: {rows:?}"
-    );
+    assert!((woken - 64..=woken).contains(&number(2, 0)), "{woken}: {rows:?}");
     assert_eq!(number(4, 0), 1);
     // The machine has 64 more CPUs, on which no task runs.
     assert_eq!(number(5, 0), 64);
@@ -122,11 +112,7 @@ fn a_recording_is_wake_ups_and_nothing_made_up() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (file, trace) = (folder.join("traced.perch"), folder.join("traced.pftrace"));
     let machine = perch_machine::resolve("jacobsville").unwrap();
-    let upstream = Modes {
-        cluster: Mode::Upstream,
-        capacity: Mode::Upstream,
-        ..Modes::default()
-    };
+    let upstream = Modes { cluster: Mode::Upstream, capacity: Mode::Upstream, ..Modes::default() };
     let what = Synthetic {
         seed: 1,
         wake_ups: 20_000,
@@ -140,23 +126,12 @@ fn a_recording_is_wake_ups_and_nothing_made_up() {
     // The model follows the rules of another kernel, so that it is wrong at times.
     let replay = |more: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_perch"))
-            .args([
-                "replay",
-                file.to_str().unwrap(),
-                "--era",
-                "6.5",
-                "--format",
-                "json",
-            ])
+            .args(["replay", file.to_str().unwrap(), "--era", "6.5", "--format", "json"])
             .args(["--set", "cluster=off"])
             .args(more)
             .output()
             .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };
     let json = replay(&["--trace", trace.to_str().unwrap()]);

@@ -56,30 +56,17 @@ fn a_user_without_rights_harms_nobody_else() {
     println!("{text}");
     let count = |name: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("{name}: {text}"))
-            .trim()
-            .parse()
-            .unwrap()
+        line.unwrap_or_else(|| panic!("{name}: {text}")).trim().parse().unwrap()
     };
-    assert!(
-        count("perch_processes_untracked_total") > 90,
-        "its tasks fill the table"
-    );
-    assert_eq!(
-        count("perch_band_wakeups_total") + count("perch_band_queued_total"),
-        0
-    );
+    assert!(count("perch_processes_untracked_total") > 90, "its tasks fill the table");
+    assert_eq!(count("perch_band_wakeups_total") + count("perch_band_queued_total"), 0);
     assert!(count("root:perch_band_wakeups_total") > 0);
     assert!(text.contains("\nenabled\nended with 0\n"), "{text}");
     for word in ["it kills", "it takes", "it reads", "it makes", "any user"] {
         assert!(!text.contains(word), "{text}");
     }
     let used = text.lines().find_map(|line| line.strip_prefix("used "));
-    let used: Vec<f64> = used
-        .unwrap()
-        .split(' ')
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let used: Vec<f64> = used.unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
     let (before, after) = used.split_at(3);
     let share = |i: usize| (after[i] - before[i]) / (after[0] - before[0]);
     for (share, limit) in [(share(1), 0.2), (share(2), 0.1)] {

@@ -185,17 +185,11 @@ fn the_command_chooses_the_architecture_or_is_told() {
     };
     let (out, err) = run(&["-m", "pixel4", "--cpus", "3", "--", "uname", "-m"]);
     assert_eq!(out, "aarch64\n", "{err}");
-    assert!(
-        err.contains("left out: 5 of pixel4's 8 CPUs: the guest has 3"),
-        "{err}"
-    );
+    assert!(err.contains("left out: 5 of pixel4's 8 CPUs: the guest has 3"), "{err}");
     let machine = ["-m", "kunpeng920", "--cpus", "2"];
     let (out, err) = run(&[&machine[..], &["--arch", "arm64", "--", "uname", "-m"]].concat());
     assert_eq!(out, "aarch64\n", "{err}");
     let host_s = std::env::current_exe().unwrap();
     let (_, err) = run(&["-m", "juno", "--", host_s.to_str().unwrap()]);
-    assert!(
-        err.contains("it is for x86_64 and the guest is aarch64"),
-        "{err}"
-    );
+    assert!(err.contains("it is for x86_64 and the guest is aarch64"), "{err}");
 }

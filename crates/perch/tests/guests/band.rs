@@ -45,9 +45,7 @@ fn shares(lab: &Lab, tasks: &[u32], seconds: u32) -> Vec<f64> {
     let (before, after) = figures.split_at(figures.len() / 2);
     let passed_ns = (after[0] - before[0]) * 1e9;
     let pairs = after.iter().zip(before).skip(1);
-    pairs
-        .map(|(after, before)| (after - before) / passed_ns)
-        .collect()
+    pairs.map(|(after, before)| (after - before) / passed_ns).collect()
 }
 
 /// The sum of the counters of overloaded CPUs when nothing changes, which must be the number of
@@ -120,10 +118,7 @@ fn met(
     let mut found = 0;
     let mut others = BTreeMap::new();
     for cpu in cpus {
-        let of_cpu: Vec<_> = switches
-            .iter()
-            .filter(|switch| switch.cpu == *cpu)
-            .collect();
+        let of_cpu: Vec<_> = switches.iter().filter(|switch| switch.cpu == *cpu).collect();
         for look in 0..looks {
             let moment = from + (to - from) * f64::from(look) / f64::from(looks);
             let before = of_cpu.partition_point(|switch| switch.at <= moment);
@@ -202,10 +197,7 @@ fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
     let others: f64 = 100.0 * shares[8..].iter().sum::<f64>() / shares.iter().sum::<f64>();
     println!("the others have {others:.1} %");
     for share in &shares[8..] {
-        assert!(
-            100.0 * share >= least / 2.0,
-            "one has only {share:.3} of its CPU"
-        );
+        assert!(100.0 * share >= least / 2.0, "one has only {share:.3} of its CPU");
     }
     assert!(others >= least && others <= most, "{others:.1} %");
     end(lab, &tasks);
@@ -219,9 +211,7 @@ fn the_lowest_have_turns(lab: &Lab) {
     let perch = lab.load("--band comm=low,priority=10 --band comm=high,priority=30");
     let mut tasks = start(lab, "low", 30, "2");
     tasks.extend(start(lab, "high", 1, "2"));
-    lab.until("each has had two turns", || {
-        perch.report().event(Event::BandRelieved) >= 60
-    });
+    lab.until("each has had two turns", || perch.report().event(Event::BandRelieved) >= 60);
     end(lab, &tasks);
     perch.unload();
 }
@@ -246,13 +236,8 @@ fn latency(lab: &Lab) -> u64 {
         while [ ! -e /tmp/enough ]; do hackbench -p -g 2 -l 100 >/dev/null || exit 1; done & load=$!
         sleep 0.5; cyclictest --policy=other -t1 -i 1000 -l 500 -q; touch /tmp/enough; wait $load";
     let text = lab.timed("cyclictest", script);
-    let worst = text
-        .split("Max:")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next());
-    worst
-        .and_then(|worst| worst.parse().ok())
-        .unwrap_or_else(|| panic!("{text}"))
+    let worst = text.split("Max:").nth(1).and_then(|rest| rest.split_whitespace().next());
+    worst.and_then(|worst| worst.parse().ok()).unwrap_or_else(|| panic!("{text}"))
 }
 
 /// Latencies are printed and not asserted: a guest's time isn't a machine's.
@@ -273,12 +258,9 @@ fn wake_ups_of_the_band_beside_hackbench() {
 
 /// All of the band's counts.
 fn counted(report: &Report) -> Vec<(&'static str, u64)> {
-    let all = Event::ALL
-        .iter()
-        .map(|event| (event.name(), report.event(*event)));
+    let all = Event::ALL.iter().map(|event| (event.name(), report.event(*event)));
     let band = |name: &str| name.starts_with("band_") || name.starts_with("overload_");
-    all.filter(|(name, count)| band(name) && *count > 0)
-        .collect()
+    all.filter(|(name, count)| band(name) && *count > 0).collect()
 }
 
 #[test]
@@ -299,15 +281,9 @@ fn without_a_band_there_is_nothing_of_it() {
         let said = output.error_text();
         assert!(said.contains(words), "{said}");
     }
-    lab.put(
-        "/tmp/bad.toml",
-        "slice_us = 5000\n[[band]]\nnice = 0\npriority = 100\n",
-    );
+    lab.put("/tmp/bad.toml", "slice_us = 5000\n[[band]]\nnice = 0\npriority = 100\n");
     let said = lab.run("perch run --config /tmp/bad.toml").error_text();
-    assert!(
-        said.contains("/tmp/bad.toml:4: band: priority: 100: expected 1 to 99"),
-        "{said}"
-    );
+    assert!(said.contains("/tmp/bad.toml:4: band: priority: 100: expected 1 to 99"), "{said}");
 }
 
 /// A task joins and leaves the band with its name, its niceness and its cgroup; and no task of the
@@ -340,11 +316,7 @@ fn tasks_join_and_leave() {
         assert!(of_first(&with) > 0.75, "{what}: {with:.3?}");
         assert!(of_first(&without) < 0.7, "{what}: {without:.3?}");
     };
-    joined(
-        "niceness",
-        &format!("renice -n -7 -p {first}"),
-        &format!("renice -n 7 -p {first}"),
-    );
+    joined("niceness", &format!("renice -n -7 -p {first}"), &format!("renice -n 7 -p {first}"));
     joined(
         "cgroup",
         &format!(
@@ -352,11 +324,7 @@ fn tasks_join_and_leave() {
         ),
         &format!("echo {first} > /sys/fs/cgroup/rt/cgroup.procs"),
     );
-    joined(
-        "name",
-        &format!("kill -USR1 {first}"),
-        &format!("kill -USR2 {first}"),
-    );
+    joined("name", &format!("kill -USR1 {first}"), &format!("kill -USR2 {first}"));
     end(&lab, &tasks);
 
     // hackbench runs in the band while its affinity changes.

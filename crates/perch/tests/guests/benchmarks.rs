@@ -14,16 +14,8 @@ const DECIDED: f64 = 0.99;
 
 /// A benchmark, its command, and the least number of wake-ups that it makes.
 const BENCHMARKS: [(&str, &str, u64); 7] = [
-    (
-        "hackbench, threads and pipes",
-        "hackbench -T -p -g 2 -l 200",
-        200,
-    ),
-    (
-        "hackbench, processes and sockets",
-        "hackbench -g 1 -l 200",
-        100,
-    ),
+    ("hackbench, threads and pipes", "hackbench -T -p -g 2 -l 200", 200),
+    ("hackbench, processes and sockets", "hackbench -g 1 -l 200", 100),
     (
         "sysbench threads",
         "sysbench threads --threads=16 --thread-yields=50 --thread-locks=4 --events=10000 \
@@ -35,21 +27,9 @@ const BENCHMARKS: [(&str, &str, u64); 7] = [
         "tbench_srv >/dev/null & sleep 0.5; tbench -t 2 4 127.0.0.1; code=$?; kill $!; exit $code",
         500,
     ),
-    (
-        "perf bench sched pipe",
-        "perf bench sched pipe -l 5000",
-        5000,
-    ),
-    (
-        "perf bench sched messaging",
-        "perf bench sched messaging -g 1 -l 300",
-        100,
-    ),
-    (
-        "stress-ng --switch",
-        "stress-ng --switch 4 --switch-ops 10000 --timeout 100",
-        500,
-    ),
+    ("perf bench sched pipe", "perf bench sched pipe -l 5000", 5000),
+    ("perf bench sched messaging", "perf bench sched messaging -g 1 -l 300", 100),
+    ("stress-ng --switch", "stress-ng --switch 4 --switch-ops 10000 --timeout 100", 500),
 ];
 
 /// Has the kernel count how often it asks sched_ext for a CPU. Its statistics (`/proc/schedstat`) would
@@ -77,10 +57,7 @@ fn has_reasons(report: &Report) {
     assert_eq!(nothing, 0, "decisions without a reason: {report:#?}");
     // A wakee goes to an idle CPU or behind other tasks; a few may be on their way.
     let placed = report.event(Event::Direct) + report.event(Event::Queued) + report.about.cpus;
-    assert!(
-        report.wakeups() <= placed,
-        "more decisions than tasks placed: {report:#?}"
-    );
+    assert!(report.wakeups() <= placed, "more decisions than tasks placed: {report:#?}");
 }
 
 fn all_finish(lab: &Lab, perch: &Perch) {

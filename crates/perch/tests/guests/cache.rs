@@ -41,10 +41,7 @@ fn numbers(text: &str) -> Vec<u32> {
 /// The CPU of each thread at each look.
 fn look(lab: &Lab, threads: &[u32]) -> Vec<BTreeMap<u32, u32>> {
     let names: Vec<String> = threads.iter().map(u32::to_string).collect();
-    let text = lab.text(&format!(
-        "{SHELL}{FUNCTIONS} look {LOOKS} '{}'",
-        names.join(" ")
-    ));
+    let text = lab.text(&format!("{SHELL}{FUNCTIONS} look {LOOKS} '{}'", names.join(" ")));
     let mut looks = vec![BTreeMap::new(); LOOKS];
     for line in text.lines() {
         let words = numbers(line);
@@ -183,10 +180,7 @@ fn processes_give_back_their_places() {
     lab.text("sleep 0.2");
     let perch = lab.load("--set cache=perch");
     lab.join("hackbench", before);
-    lab.timed(
-        "births one by one",
-        "for i in $(seq 1 200); do /bin/true || exit 1; done",
-    );
+    lab.timed("births one by one", "for i in $(seq 1 200); do /bin/true || exit 1; done");
     // There are threads that exec, children that borrow their parent's memory, and parents that end
     // first.
     lab.timed(

@@ -62,9 +62,7 @@ impl Bench<'_> {
 
     /// Starts a hog that may use these CPUs only.
     fn pinned(&self, mask: &str) -> u32 {
-        let pid = self
-            .lab
-            .text(&format!("{SHELL}{FUNCTIONS} hog {mask}; echo $!"));
+        let pid = self.lab.text(&format!("{SHELL}{FUNCTIONS} hog {mask}; echo $!"));
         pid.trim().parse().unwrap()
     }
 
@@ -111,15 +109,13 @@ impl Bench<'_> {
         let share = share(found, is);
         if share < ENOUGH {
             let stats = self.lab.text("perch stats");
-            self.lab
-                .fail(&format!("{what}: only {share:.1} %: {found:?}\n{stats}"));
+            self.lab.fail(&format!("{what}: only {share:.1} %: {found:?}\n{stats}"));
         }
     }
 
     fn end(&self, tasks: &[u32]) {
         let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
-        self.lab
-            .text(&format!("kill {}; sleep 0.3", names.join(" ")));
+        self.lab.text(&format!("kill {}; sleep 0.3", names.join(" ")));
     }
 }
 
@@ -130,12 +126,7 @@ fn tasks_are_where_they_belong(name: &str) {
     let little = capacities().min().unwrap();
     let big = capacities().filter(|&capacity| capacity > little).count();
     let lab = Lab::on(&machine, "7.2");
-    let bench = Bench {
-        lab: &lab,
-        machine: &machine,
-        little,
-        all: mask(&machine, |_| true),
-    };
+    let bench = Bench { lab: &lab, machine: &machine, little, all: mask(&machine, |_| true) };
     let perch = lab.load("");
     assert!(perch.said().contains("capacity=perch"), "{}", perch.said());
 
@@ -175,9 +166,7 @@ fn tasks_are_where_they_belong(name: &str) {
     // With one too many, one of them runs on a LITTLE until a larger CPU idles.
     hogs.push(bench.begin("hog"));
     let found = bench.look(little, &hogs);
-    let all = found
-        .values()
-        .all(|found| found.keys().all(|&on| on > little));
+    let all = found.values().all(|found| found.keys().all(|&on| on > little));
     assert!(!all, "more hogs than larger CPUs: {found:?}");
     bench.end(&hogs[..1]);
     let what = "a hog on the CPU that was set free";
@@ -290,16 +279,7 @@ fn groups_and_the_system_clamp_the_need_of_tasks() {
     assert_eq!(sent.len(), 4, "{text}");
     // The guest's other tasks, which nothing caps, may be sent up now and then.
     let capped = sent[1] - sent[0];
-    assert!(
-        4 * capped < TRIES as u64,
-        "the capped hog was sent up: {text}"
-    );
-    assert!(
-        sent[2] - sent[1] >= TRIES as u64,
-        "the free hog was not: {text}"
-    );
-    assert_eq!(
-        sent[2], sent[3],
-        "a task was sent up under the system's limits"
-    );
+    assert!(4 * capped < TRIES as u64, "the capped hog was sent up: {text}");
+    assert!(sent[2] - sent[1] >= TRIES as u64, "the free hog was not: {text}");
+    assert_eq!(sent[2], sent[3], "a task was sent up under the system's limits");
 }

@@ -11,11 +11,8 @@ use crate::guest::{Place, bare_deterministic, boot, printed, resolve};
 
 /// The slots of the three distances: CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in
 /// another package's node.
-const SLOTS: [(u8, Distance); 3] = [
-    (1, Distance::Cluster),
-    (2, Distance::Llc),
-    (4, Distance::Package),
-];
+const SLOTS: [(u8, Distance); 3] =
+    [(1, Distance::Cluster), (2, Distance::Llc), (4, Distance::Package)];
 
 /// Boots 8 CPUs of kunpeng920 and counts a pinned pipe's rounds over each distance. The kernel checks
 /// certificates for its first seconds, so the load begins after them.
@@ -55,26 +52,16 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
         let [upgrades, _] = moves(slot, LineKind::Upgrade, distance);
         println!("{distance:?}: {there:.2} of {all:.2} dirty loads, {upgrades:.2} upgrades");
         assert!(there >= 0.9 * all, "{distance:?}: {there} of {all}");
-        assert!(
-            (upgrades / there - 1.0).abs() < 0.05,
-            "{upgrades} of {there}"
-        );
+        assert!((upgrades / there - 1.0).abs() < 0.05, "{upgrades} of {there}");
         loads.push(there);
-        let mut users: Vec<_> = slot
-            .tasks
-            .iter()
-            .filter(|t| t.instructions[0] > 0)
-            .collect();
+        let mut users: Vec<_> = slot.tasks.iter().filter(|t| t.instructions[0] > 0).collect();
         users.sort_by_key(|task| std::cmp::Reverse(task.runs));
         for task in &users[..2] {
             // Each of the two runs once a round, on its CPU, and uses the same lines every time.
             assert!((390..=410).contains(&task.runs), "{}", task.runs);
             let own = task.own as f64 / task.runs as f64;
             let data = task.data as f64 / task.runs as f64;
-            println!(
-                "{distance:?}: {} runs, {own:.1} own of {data:.1} lines",
-                task.runs
-            );
+            println!("{distance:?}: {} runs, {own:.1} own of {data:.1} lines", task.runs);
             // A line that had to be fetched from the other process was not the task's own, and the
             // stack, the task itself and its user memory are some dozens that are.
             assert!(own >= 40.0 && own + there / 2.0 <= data, "{own} of {data}");
@@ -90,9 +77,7 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
     }
     let (least, most) = loads
         .iter()
-        .fold((f64::MAX, 0.0), |(least, most): (f64, f64), n| {
-            (least.min(*n), most.max(*n))
-        });
+        .fold((f64::MAX, 0.0), |(least, most): (f64, f64), n| (least.min(*n), most.max(*n)));
     assert!(most <= 1.1 * least && least > 10.0, "{loads:?}");
     // The functions by which the kernel does it are among those that move most.
     let slot = &counted.slots[1];

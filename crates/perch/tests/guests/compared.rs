@@ -95,13 +95,7 @@ fn every_arm_runs_on_its_kernel() {
         .args(["--untimed", "--format", "json", "--score", "major=Linux"])
         .args(["--kernel", "7.2", "--arm", "old=stock@6.18"])
         .args(["--arm", "new=stock"])
-        .args([
-            "--fail-if",
-            "major>10%",
-            "--fail-if",
-            "major>20%",
-            "--outputs",
-        ])
+        .args(["--fail-if", "major>10%", "--fail-if", "major>20%", "--outputs"])
         .arg(&folder)
         .args(["--", "sh", "-c", KERNEL])
         .output()
@@ -143,9 +137,7 @@ fn decisions_of_every_arm_are_recorded() {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for arm in [0, 1] {
         let rows = found["decisions"].as_array().unwrap().iter();
-        let sum: f64 = rows
-            .map(|row| row["per_second"][arm].as_f64().unwrap())
-            .sum();
+        let sum: f64 = rows.map(|row| row["per_second"][arm].as_f64().unwrap()).sum();
         assert!(sum > 0.0, "{found}");
     }
 }
@@ -157,12 +149,7 @@ fn an_arm_whose_scheduler_does_not_load_is_an_error() {
     let _place = Place::take();
     let output = Command::new(PERCH)
         .args(["lab", "compare", "-q", "-m", "kunpeng920", "--cpus", "2"])
-        .args([
-            "--repetitions",
-            "1",
-            "--arm",
-            "broken=sh -c 'echo no BTF; exit 3'",
-        ])
+        .args(["--repetitions", "1", "--arm", "broken=sh -c 'echo no BTF; exit 3'"])
         .args(["--", "hackbench"])
         .output()
         .unwrap();

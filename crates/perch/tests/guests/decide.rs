@@ -31,12 +31,7 @@ fn the_policy_decides_in_bpf_as_it_does_natively() {
 fn decides_as_natively(lab: &Lab, count: u64) -> BTreeMap<String, u64> {
     let began = Instant::now();
     let output = decide(lab, &format!("--seed 5 --count {count}"));
-    assert!(
-        output.success(),
-        "{}\n{}",
-        output.text(),
-        output.error_text()
-    );
+    assert!(output.success(), "{}\n{}", output.text(), output.error_text());
     let numbers = numbers(&output);
     println!(
         "{} wake-ups on {} machines in {:.1} s",
@@ -82,16 +77,10 @@ fn one_bit_that_differs_is_found() {
     let falsified = decide(&lab, "--seed 7 --count 1 --falsify");
     assert!(!falsified.success());
     let told = falsified.error_text();
-    assert!(
-        told.contains("1 of 672 wake-ups are decided differently"),
-        "{told}"
-    );
+    assert!(told.contains("1 of 672 wake-ups are decided differently"), "{told}");
     assert!(told.contains("seed 7, machine 0 ("), "{told}");
     assert!(told.contains("verdict: Verdict"), "{told}");
     assert!(told.contains("--seed 7 --count 1 --falsify"), "{told}");
-    assert_eq!(
-        decide(&lab, "--seed 7 --count 1 --falsify").error_text(),
-        told
-    );
+    assert_eq!(decide(&lab, "--seed 7 --count 1 --falsify").error_text(), told);
     lab.is_well();
 }

@@ -19,10 +19,7 @@ fn doctor(lab: &Lab, command: &str, code: u32) -> Value {
 fn check<'a>(found: &'a Value, name: &str) -> (&'a str, &'a str) {
     let checks = found["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["name"] == name).unwrap();
-    (
-        check["mark"].as_str().unwrap(),
-        check["found"].as_str().unwrap(),
-    )
+    (check["mark"].as_str().unwrap(), check["found"].as_str().unwrap())
 }
 
 const DOCTOR: &str = "perch doctor --format json";
@@ -43,15 +40,7 @@ fn what_is_told_before_loading_is_what_loading_meets() {
 
     let found = doctor(&lab, DOCTOR, 0);
     assert_eq!(found["can_run"], true, "{found:#}");
-    for sound in [
-        "kernel",
-        "btf",
-        "rights",
-        "scheduler",
-        "functions",
-        "task-groups",
-        "machine",
-    ] {
+    for sound in ["kernel", "btf", "rights", "scheduler", "functions", "task-groups", "machine"] {
         assert_eq!(check(&found, sound).0, "ok", "{found:#}");
     }
     let (mark, limits) = check(&found, "cpu-limits");
@@ -82,10 +71,7 @@ fn what_is_told_before_loading_is_what_loading_meets() {
     lab.join("the hog", hog);
     let taken = doctor(&lab, DOCTOR, 3);
     let (mark, words) = check(&taken, "scheduler");
-    assert!(
-        mark == "problem" && words.ends_with("is loaded: perch"),
-        "{words}"
-    );
+    assert!(mark == "problem" && words.ends_with("is loaded: perch"), "{words}");
     perch.is_well();
     perch.unload();
 

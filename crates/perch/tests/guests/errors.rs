@@ -31,11 +31,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
     // `perch run --check` foresees each of these.
     let refused_run = |script: &str, code| {
-        let checked = refused(
-            &lab,
-            &script.replace("perch run", "perch run --check"),
-            code,
-        );
+        let checked = refused(&lab, &script.replace("perch run", "perch run --check"), code);
         assert_eq!(checked, refused(&lab, script, code), "{script}");
         checked
     };
@@ -63,10 +59,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     let second = refused(&lab, "perch run", 1);
     assert!(second.contains("is loaded: perch"), "{second}");
     // The service checks a new configuration before it reloads.
-    assert!(
-        lab.text("perch run --check 2>&1")
-            .contains("would schedule 8 CPUs")
-    );
+    assert!(lab.text("perch run --check 2>&1").contains("would schedule 8 CPUs"));
     perch.unload();
 
     // The user did not ask for an ejection by SysRq-S, so perch must not report success.

@@ -24,11 +24,7 @@ impl Hogs<'_> {
     /// Starts them.
     pub fn start<'a>(lab: &'a Lab, hogs: &str) -> Hogs<'a> {
         let pids = lab.text(&format!("{hogs} sleep 2; echo $hogs"));
-        let mut hogs = Hogs {
-            lab,
-            pids: pids.trim().to_string(),
-            begin: Vec::new(),
-        };
+        let mut hogs = Hogs { lab, pids: pids.trim().to_string(), begin: Vec::new() };
         hogs.begin = hogs.times();
         hogs
     }
@@ -50,15 +46,9 @@ impl Hogs<'_> {
         let pairs = self.times().into_iter().zip(&self.begin);
         let ran: Vec<f64> = pairs.map(|(after, before)| after - before).collect();
         let sum: f64 = ran.iter().sum();
-        let shares: Vec<f64> = ran
-            .iter()
-            .zip(parts)
-            .map(|(ran, part)| ran / (sum * part))
-            .collect();
-        println!(
-            "{:.2} s in all; of its part each had {shares:.3?}",
-            sum / 1e9
-        );
+        let shares: Vec<f64> =
+            ran.iter().zip(parts).map(|(ran, part)| ran / (sum * part)).collect();
+        println!("{:.2} s in all; of its part each had {shares:.3?}", sum / 1e9);
         if shares.iter().any(|share| (share - 1.0).abs() > tolerance) {
             self.lab.fail(&format!("not what is due: {shares:.3?}"));
         }

@@ -87,15 +87,9 @@ fn observe(lab: &Lab, start: &str, settle: f64, seconds: f64) -> Vec<Seen> {
 fn have(lab: &Lab, seen: &[Seen], parts: &[f64], tolerance: f64) {
     let ran: f64 = seen.iter().map(|seen| seen.ran).sum();
     let whole: f64 = parts.iter().sum();
-    let shares: Vec<f64> = seen
-        .iter()
-        .zip(parts)
-        .map(|(seen, part)| seen.ran / ran / (part / whole))
-        .collect();
-    println!(
-        "{:.2} s on a CPU; of its part each had {shares:.3?}",
-        ran / 1e9
-    );
+    let shares: Vec<f64> =
+        seen.iter().zip(parts).map(|(seen, part)| seen.ran / ran / (part / whole)).collect();
+    println!("{:.2} s on a CPU; of its part each had {shares:.3?}", ran / 1e9);
     if shares.iter().any(|share| (share - 1.0).abs() > tolerance) {
         lab.fail(&format!("not what is due: {shares:.3?}"));
     }
@@ -116,21 +110,12 @@ fn groups_share_each_cpu_by_weight(lab: &Lab) {
     assert_eq!(followed(&perch), 2);
     let each = "for cpu in 1 2 4 8; do hog heavy $cpu; hog light $cpu; done";
     let seen = observe(lab, each, 0.2, 1.5);
-    seen.chunks(2)
-        .for_each(|cpu| have(lab, cpu, &[8.0, 1.0], 0.05));
+    seen.chunks(2).for_each(|cpu| have(lab, cpu, &[8.0, 1.0], 0.05));
     let written = format!("{each}; pause 0.1; echo 50 > heavy/cpu.weight");
     let seen = observe(lab, &written, 0.1, 0.6);
-    seen.chunks(2)
-        .for_each(|cpu| have(lab, cpu, &[1.0, 2.0], 0.05));
+    seen.chunks(2).for_each(|cpu| have(lab, cpu, &[1.0, 2.0], 0.05));
 
-    let tree = [
-        ("a", 100),
-        ("a/x", 300),
-        ("a/y", 100),
-        ("b", 200),
-        ("p", 100),
-        ("q", 100),
-    ];
+    let tree = [("a", 100), ("a/x", 300), ("a/y", 100), ("b", 200), ("p", 100), ("q", 100)];
     make(lab, &tree);
     make(lab, &[("p/one", 300), ("p/two", 100)]);
     let seen = observe(
@@ -170,11 +155,7 @@ fn wait(lab: &Lab, steer: &str) -> f64 {
     println!("steer={steer}: {sleeper:.0?}");
     assert!(sleeper.switches >= 30.0, "{sleeper:?}");
     let report = perch.report();
-    assert_eq!(
-        report.event(Event::Credited) > 0,
-        steer == "perch",
-        "{report:#?}"
-    );
+    assert_eq!(report.event(Event::Credited) > 0, steer == "perch", "{report:#?}");
     perch.unload();
     sleeper.waited / sleeper.switches
 }
@@ -219,9 +200,7 @@ fn a_thousand_groups_come_and_go() {
     // With this option, moving a task between cgroups waits for no grace period.
     lab.text(&format!("mount -o remount,favordynmods {ROOT}"));
     make(&lab, &[("bench", 100), ("many", 100), ("many/deep", 100)]);
-    lab.text(&format!(
-        "echo +cpu > {ROOT}/many/deep/cgroup.subtree_control"
-    ));
+    lab.text(&format!("echo +cpu > {ROOT}/many/deep/cgroup.subtree_control"));
     let perch = lab.load("");
     assert_eq!(followed(&perch), 3);
     // hackbench has two CPUs of eight and pauses now and then, because QEMU runs all CPUs on one of

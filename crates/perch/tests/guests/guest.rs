@@ -19,10 +19,8 @@ pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 /// A copy of perch without debug information, which is a third of what a guest unpacks at boot.
 static STRIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (mine, shared) = (
-        folder.join(format!("perch-{}", std::process::id())),
-        folder.join("perch"),
-    );
+    let (mine, shared) =
+        (folder.join(format!("perch-{}", std::process::id())), folder.join("perch"));
     let mut strip = std::process::Command::new("strip");
     let ended = strip.arg("-o").arg(&mine).arg(PERCH).status();
     assert!(ended.expect("strip, of binutils").success(), "{strip:?}");
@@ -252,9 +250,7 @@ pub fn taught(machine: &str, kernel: &str, by: &str, pairs: &str) -> serde_json:
     let file = format!("{}/taught-{by}-{pairs}.toml", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&file, machine).unwrap();
     let mut perch = std::process::Command::new(env!("CARGO_BIN_EXE_perch"));
-    perch.args([
-        "lab", "teach", "-m", &file, "--kernel", kernel, "--by", by, "--pairs", pairs,
-    ]);
+    perch.args(["lab", "teach", "-m", &file, "--kernel", kernel, "--by", by, "--pairs", pairs]);
     let output = perch.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -325,9 +321,7 @@ impl Kept {
 /// MiB of memory that the host could still give; a large number where the host does not tell.
 fn available_mib() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map_or(u64::MAX, |kib| kib >> 10)
 }
@@ -382,11 +376,7 @@ impl Use {
 
     fn of(setup: &Setup, guest: Guest, place: Place) -> Use {
         guest.pause().unwrap_or_else(|error| panic!("{error}"));
-        let lab = Lab {
-            guest,
-            machine: setup.topology.machine().clone(),
-            waits: Mutex::new(0),
-        };
+        let lab = Lab { guest, machine: setup.topology.machine().clone(), waits: Mutex::new(0) };
         Use { lab, _place: place }
     }
 }

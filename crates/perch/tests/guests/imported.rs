@@ -40,11 +40,7 @@ fn imported(lab: &Lab, file: &str) -> (PathBuf, Script, Value) {
     std::fs::write(&recording, lab.get(&format!("/tmp/{file}"))).unwrap();
     let workload = here.join(format!("{file}.workload"));
     let mut import = Command::new(PERCH);
-    import
-        .arg("import")
-        .arg(&recording)
-        .arg("-o")
-        .arg(&workload);
+    import.arg("import").arg(&recording).arg("-o").arg(&workload);
     let output = import.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{file}: {said}");
@@ -83,10 +79,7 @@ fn runs_anywhere(workload: &Path, script: &Script) -> [f64; 2] {
         assert_eq!(outcome.metrics.counted, script.wakes());
         assert!(outcome.metrics.busy_ns >= script.work_ns());
         let seconds = outcome.scores[0].value;
-        println!(
-            "{cpus} CPUs: {seconds} s, {} wake-ups",
-            outcome.metrics.wakeups
-        );
+        println!("{cpus} CPUs: {seconds} s, {} wake-ups", outcome.metrics.wakeups);
         seconds
     });
     let work = script.work_ns() as f64 / 1e9;
@@ -122,10 +115,7 @@ fn what_perf_and_trace_cmd_record_runs_again() {
     );
     let printed: u64 = text.trim().parse().unwrap();
     assert!(printed >= ROUNDS, "perf script prints {printed}");
-    assert!(
-        (there + back).abs_diff(printed) <= 2 + printed / 100,
-        "perf script prints {printed}"
-    );
+    assert!((there + back).abs_diff(printed) <= 2 + printed / 100, "perf script prints {printed}");
     // Their time on CPUs is the one that perf tells. perf does not count what a task ran before its first
     // switch, here the start of the program, if nothing switches it out before its end.
     let text = lab.text(
@@ -150,11 +140,7 @@ fn what_perf_and_trace_cmd_record_runs_again() {
             hackbench -g 1 -l 5; wait' 2>&1"
     );
     let (workload, script, summary) = recorded(&lab, &record, "hackbench.dat");
-    let tasks = script
-        .tasks
-        .iter()
-        .filter(|task| task.name == "hackbench")
-        .count();
+    let tasks = script.tasks.iter().filter(|task| task.name == "hackbench").count();
     assert_eq!(tasks, 41, "{summary:#}");
     let [four, one] = runs_anywhere(&workload, &script);
     assert!(one > four, "{four} s on four CPUs, {one} s on one");

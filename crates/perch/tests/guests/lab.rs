@@ -78,10 +78,7 @@ fn guests_that_go_on_from_one_state_are_apart() {
     let mut job = setup();
     job.job = Some(Command::new(["true"]));
     let refused = Snapshot::take(job).err().unwrap().to_string();
-    assert!(
-        refused.starts_with("a guest with a job cannot"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("a guest with a job cannot"), "{refused}");
     let refused = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
     assert!(Snapshot::take(refused).err().unwrap().is_input());
 
@@ -92,11 +89,7 @@ fn guests_that_go_on_from_one_state_are_apart() {
     // They need it no longer.
     let promised = snapshot.setup().topology.machine().clone();
     drop(snapshot);
-    println!(
-        "{took:?}, then {:?} and {:?}",
-        one.boot_time(),
-        other.boot_time()
-    );
+    println!("{took:?}, then {:?} and {:?}", one.boot_time(), other.boot_time());
     let text = |guest: &Guest, script: &str| guest.run(&Command::shell(script)).unwrap().text();
     assert_eq!(text(&one, "echo 1 > /tmp/mine; cat /tmp/mine"), "1\n");
     assert_eq!(text(&other, "ls /tmp"), "");
@@ -120,10 +113,7 @@ fn commands_are_heard_and_their_end_is_told() {
     let guest = lab.guest();
     let command = Command::shell("cat; echo $WORD >&2; exit 7");
     let output = guest.run(&command.stdin("in").env("WORD", "set")).unwrap();
-    assert_eq!(
-        (output.text(), output.error_text()),
-        ("in".into(), "set\n".into())
-    );
+    assert_eq!((output.text(), output.error_text()), ("in".into(), "set\n".into()));
     assert_eq!(output.status, Status::Code(7));
 
     let long =
@@ -132,11 +122,7 @@ fn commands_are_heard_and_their_end_is_told() {
     assert_eq!(output.stdout.len(), 8890 + 1_000_000);
 
     let none = guest.run(&Command::new(["no-such-program"])).unwrap_err();
-    assert!(
-        none.to_string()
-            .contains("no-such-program: there is no such program"),
-        "{none}"
-    );
+    assert!(none.to_string().contains("no-such-program: there is no such program"), "{none}");
     let endless = Command::shell("echo here; while :; do :; done");
     let late = guest.run(&endless.clone().timeout(Duration::ZERO));
     let late = late.unwrap_err().to_string();
@@ -152,10 +138,7 @@ fn commands_are_heard_and_their_end_is_told() {
     for _ in 0..10 {
         guest.run(&Command::new(["true"])).unwrap();
     }
-    println!(
-        "a command takes {:.0} ms",
-        began.elapsed().as_secs_f64() * 100.0
-    );
+    println!("a command takes {:.0} ms", began.elapsed().as_secs_f64() * 100.0);
     println!("hackbench: {}", lab.text("hackbench -g 1 -l 50").trim());
 }
 
@@ -169,14 +152,9 @@ fn programs_in_the_background_are_watched_and_killed() {
     assert!(polite.is_running());
     polite.signal(Signal::INT).unwrap();
     let output = polite.wait().unwrap();
-    assert_eq!(
-        (output.text().as_str(), output.status),
-        ("on\ninterrupted\n", Status::Code(4))
-    );
+    assert_eq!((output.text().as_str(), output.status), ("on\ninterrupted\n", Status::Code(4)));
 
-    let mut stubborn = guest
-        .start(&Command::shell("trap '' INT; echo on; sleep 1000"))
-        .unwrap();
+    let mut stubborn = guest.start(&Command::shell("trap '' INT; echo on; sleep 1000")).unwrap();
     stubborn.wait_for("on\n", PATIENCE).unwrap();
     let there = format!("kill -0 {}", stubborn.pid());
     lab.text(&there);
@@ -189,23 +167,15 @@ fn programs_in_the_background_are_watched_and_killed() {
     drop(dropped);
     lab.text("while grep -qs 'sleep.123[4]' /proc/[0-9]*/cmdline; do sleep 0.1; done");
     let missing = guest.start(&Command::shell("echo one")).unwrap();
-    let missing = { missing }
-        .wait_for("two", PATIENCE)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        missing.contains("without a word of `two`") && missing.ends_with("one"),
-        "{missing}"
-    );
+    let missing = { missing }.wait_for("two", PATIENCE).unwrap_err().to_string();
+    assert!(missing.contains("without a word of `two`") && missing.ends_with("one"), "{missing}");
 }
 
 #[test]
 fn files_travel_both_ways() {
     let lab = kunpeng();
     let guest = lab.guest();
-    let bytes: Vec<u8> = (0..300_000u32)
-        .map(|i| (i.wrapping_mul(i) >> 7) as u8)
-        .collect();
+    let bytes: Vec<u8> = (0..300_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
     guest.put("/tmp/file", 0o700, &bytes).unwrap();
     assert_eq!(guest.get("/tmp/file").unwrap(), bytes);
     assert_eq!(lab.text("stat -c %a /tmp/file"), "700\n");
@@ -230,14 +200,8 @@ fn a_guest_that_does_not_come_up_shows_its_console() {
     let mut setup = setup(&resolve("kunpeng920"), Cpus::AtMost(2), "");
     setup.kernel_words = Some("rdinit=/nowhere root=/dev/nowhere".to_string());
     let panicked = Guest::boot(&setup).err().unwrap().to_string();
-    assert!(
-        panicked.starts_with("the guest did not come up: QEMU ended"),
-        "{panicked}"
-    );
-    assert!(
-        panicked.contains("the last lines of its console:\n"),
-        "{panicked}"
-    );
+    assert!(panicked.starts_with("the guest did not come up: QEMU ended"), "{panicked}");
+    assert!(panicked.contains("the last lines of its console:\n"), "{panicked}");
     assert!(panicked.contains("Kernel panic"), "{panicked}");
 
     let hangs =
@@ -315,38 +279,17 @@ fn no_qemu_outlives_perch() {
 fn the_command_reports_the_guests_exit_code() {
     let _place = Place::take();
     let run = |script: &str| {
-        let arguments = [
-            "lab",
-            "run",
-            "-m",
-            "kunpeng920",
-            "--cpus",
-            "8",
-            "--",
-            "sh",
-            "-c",
-            script,
-        ];
+        let arguments = ["lab", "run", "-m", "kunpeng920", "--cpus", "8", "--", "sh", "-c", script];
         let output = support::perch(&arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (
-            output.status.code(),
-            text(&output.stdout),
-            text(&output.stderr),
-        )
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     let (code, out, err) = run("nproc; echo words >&2; exit 3");
     assert_eq!((code, out.as_str()), (Some(1), "8\n"), "{err}");
     assert!(err.contains("8 CPUs of kunpeng920, booted in"), "{err}");
-    assert!(
-        err.contains("left out: 120 of kunpeng920's 128 CPUs"),
-        "{err}"
-    );
+    assert!(err.contains("left out: 120 of kunpeng920's 128 CPUs"), "{err}");
     assert!(err.contains("\nwords\n"), "{err}");
-    assert!(
-        err.ends_with("perch: the command ended with 3 in the guest\n"),
-        "{err}"
-    );
+    assert!(err.ends_with("perch: the command ended with 3 in the guest\n"), "{err}");
 }
 
 #[test]

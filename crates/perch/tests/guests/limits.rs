@@ -92,9 +92,7 @@ fn limits_change(lab: &Lab) {
     let reached = |more: u64| {
         let before = waited(&perch, Event::LimitReached);
         let what = "the group reaches its limit again and again";
-        lab.until(what, || {
-            waited(&perch, Event::LimitReached) >= before + more
-        });
+        lab.until(what, || waited(&perch, Event::LimitReached) >= before + more);
     };
     reached(10);
     assert!(waited(&perch, Event::LimitHeld) > 0);
@@ -114,9 +112,7 @@ fn limits_change(lab: &Lab) {
     let before = ran();
     let counts = |text: &str| -> Vec<u64> {
         let lines = text.lines();
-        lines
-            .map(|line| line.split(' ').next().unwrap().parse().unwrap())
-            .collect()
+        lines.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
     };
     let before = counts(&before);
     lab.until(what, || {
@@ -157,9 +153,7 @@ fn no_limit_is_so_low_that_the_kernel_ejects_perch() {
         "{SHELL}{FUNCTIONS} echo +cpu > cgroup.subtree_control; mkdir few; echo 1000 1000000 > few/cpu.max
          hogs few 12; echo $tasks > /tmp/tasks"
     ));
-    lab.until("each task has passed twice", || {
-        waited(&perch, Event::LimitPassed) >= 24
-    });
+    lab.until("each task has passed twice", || waited(&perch, Event::LimitPassed) >= 24);
     perch.is_well();
     lab.text("kill -9 $(cat /tmp/tasks)");
     perch.unload();

@@ -38,9 +38,7 @@ impl<'a> Perch<'a> {
         comes(|| !self.process.borrow_mut().is_running() || enough());
         if !enough() {
             let said = self.said();
-            self.lab.fail(&format!(
-                "not the {times}th time `{words}`; perch said:\n{said}"
-            ));
+            self.lab.fail(&format!("not the {times}th time `{words}`; perch said:\n{said}"));
         }
     }
 
@@ -55,9 +53,7 @@ impl<'a> Perch<'a> {
         let scheduler = self.lab.scheduler();
         if scheduler != "perch" || !self.process.borrow_mut().is_running() {
             let said = self.said();
-            self.lab.fail(&format!(
-                "the scheduler is `{scheduler}`; perch said:\n{said}"
-            ));
+            self.lab.fail(&format!("the scheduler is `{scheduler}`; perch said:\n{said}"));
         }
     }
 

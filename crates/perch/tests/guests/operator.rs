@@ -24,9 +24,7 @@ fn blocks() -> Vec<Vec<&'static str>> {
     let pieces: Vec<&str> = PAGE.split("\n```").collect();
     assert!(pieces.len() % 2 == 1, "a block of the page never ends");
     let inside = pieces.iter().skip(1).step_by(2);
-    inside
-        .map(|block| block.lines().skip(1).collect())
-        .collect()
+    inside.map(|block| block.lines().skip(1).collect()).collect()
 }
 
 /// The command in a line of a block, without `sudo` and what is said of it.
@@ -58,10 +56,9 @@ fn in_brief(trial: &str) -> String {
 /// they would load.
 fn does(lab: &Use, command: &str, brief: bool) {
     let said = match command.strip_prefix("perch run") {
-        Some(arguments) if brief => lab.text(&format!(
-            "perch run --check {}",
-            arguments.replace("--check", "")
-        )),
+        Some(arguments) if brief => {
+            lab.text(&format!("perch run --check {}", arguments.replace("--check", "")))
+        }
         Some(arguments) if !arguments.contains("--check") => {
             let perch = lab.load(arguments);
             assert!(lab.scheduler().starts_with("perch"), "{command}");
@@ -107,9 +104,7 @@ fn commands_work(brief: bool) {
 
     // The files that the page shows.
     let tables = ["[[band]]", "[[partial]]"];
-    let shown = blocks
-        .iter()
-        .filter(|block| tables.iter().any(|table| block.contains(table)));
+    let shown = blocks.iter().filter(|block| tables.iter().any(|table| block.contains(table)));
     let shown: Vec<String> = shown.map(|block| block.join("\n")).collect();
     assert_eq!(shown.len(), 2);
     for file in shown {
@@ -119,9 +114,8 @@ fn commands_work(brief: bool) {
     }
 
     // The groups of different weights, which the page has one look at in `top`.
-    let groups = blocks
-        .iter()
-        .find(|block| block.iter().any(|line| line.contains("mkdir heavy light")));
+    let groups =
+        blocks.iter().find(|block| block.iter().any(|line| line.contains("mkdir heavy light")));
     let mut groups = groups.expect("the page makes two groups").clone();
     let top = groups.pop().expect("it looks at them");
     assert!(top.starts_with("top "), "{top}");

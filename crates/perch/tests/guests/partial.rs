@@ -17,9 +17,7 @@ const EXT: u32 = 7;
 
 /// Makes two cgroups that do not contain each other, and one below the first.
 fn make_cgroups(lab: &Lab) {
-    lab.text(&format!(
-        "{SHELL} cgroups; mkdir -p $ROOT/web/below $ROOT/rest"
-    ));
+    lab.text(&format!("{SHELL} cgroups; mkdir -p $ROOT/web/below $ROOT/rest"));
 }
 
 /// Starts a task of cgroup `rest`, of another user and of niceness 3, that sleeps and wakes for ever. A
@@ -47,9 +45,7 @@ fn start(lab: &Lab, cgroup: &str) -> u32 {
     let text = lab.text(&format!("sh -c '{script}' >/dev/null 2>&1 & echo $!"));
     let task = text.trim().parse().unwrap();
     let at = format!("cat /proc/{task}/cgroup");
-    lab.until("it is in its cgroup", || {
-        lab.text(&at).ends_with(&format!("/{cgroup}\n"))
-    });
+    lab.until("it is in its cgroup", || lab.text(&at).ends_with(&format!("/{cgroup}\n")));
     task
 }
 
@@ -70,17 +66,12 @@ fn start_fifo(lab: &Lab) -> u32 {
 }
 
 fn move_to(lab: &Lab, cgroup: &str, task: u32) {
-    lab.text(&format!(
-        "echo {task} > /sys/fs/cgroup/{cgroup}/cgroup.procs"
-    ));
+    lab.text(&format!("echo {task} > /sys/fs/cgroup/{cgroup}/cgroup.procs"));
 }
 
 /// The policies of tasks, which must all be alive.
 fn policies(lab: &Lab, tasks: &[u32]) -> Vec<u32> {
-    let names: Vec<String> = tasks
-        .iter()
-        .map(|task| format!("/proc/{task}/stat"))
-        .collect();
+    let names: Vec<String> = tasks.iter().map(|task| format!("/proc/{task}/stat")).collect();
     let text = lab.text(&format!("cat {}", names.join(" ")));
     assert_eq!(text.lines().count(), tasks.len(), "{text}");
     let policy = |line: &str| {
@@ -88,9 +79,7 @@ fn policies(lab: &Lab, tasks: &[u32]) -> Vec<u32> {
         let fields = line.rsplit_once(')')?.1;
         fields.split_whitespace().nth(41 - 3)?.parse().ok()
     };
-    let lines = text
-        .lines()
-        .map(|line| policy(line).unwrap_or_else(|| panic!("{line}")));
+    let lines = text.lines().map(|line| policy(line).unwrap_or_else(|| panic!("{line}")));
     lines.collect()
 }
 
@@ -102,9 +91,7 @@ fn become_so(lab: &Lab, what: &str, tasks: &[u32], expected: &[u32]) {
 /// Waits until so many more wake-ups were decided.
 fn wakes(lab: &Lab, perch: &Perch<'_>, more: u64) {
     let before = perch.report().wakeups();
-    lab.until("perch decides wake-ups", || {
-        perch.report().wakeups() >= before + more
-    });
+    lab.until("perch decides wake-ups", || perch.report().wakeups() >= before + more);
 }
 
 fn end(lab: &Lab, tasks: &[u32]) {
@@ -134,12 +121,7 @@ fn only_the_cgroup_s(lab: &Lab) {
 
     move_to(lab, "rest", web);
     move_to(lab, "web", rest);
-    become_so(
-        lab,
-        "one goes and one comes",
-        &tasks,
-        &[OTHER, EXT, EXT, FIFO],
-    );
+    become_so(lab, "one goes and one comes", &tasks, &[OTHER, EXT, EXT, FIFO]);
     move_to(lab, "web", web);
     become_so(lab, "it is back", &tasks, &[EXT, EXT, EXT, FIFO]);
 
@@ -194,10 +176,7 @@ fn rules_are_read_again_and_a_kill_leaves_tasks_running() {
     lab.text(&format!("kill -HUP {}", pid(&lab)));
     perch.says_often("Ctrl-C unloads", 2);
     become_so(&lab, "the new rules count", &tasks, &[OTHER, EXT, EXT]);
-    assert_eq!(
-        lab.text(&format!("cut -d' ' -f19 /proc/{nobody}/stat")),
-        "3\n"
-    );
+    assert_eq!(lab.text(&format!("cut -d' ' -f19 /proc/{nobody}/stat")), "3\n");
     lab.text(&format!("kill -USR1 {nobody}"));
     become_so(&lab, "its name fits no more", &tasks, &[OTHER, EXT, OTHER]);
     lab.text(&format!("kill -USR2 {nobody}"));
@@ -227,16 +206,8 @@ fn rules_are_read_again_and_a_kill_leaves_tasks_running() {
     let output = lab.run("perch run --check --partial cgroup=/web --partial user=nosuch");
     assert_eq!(output.status, Status::Code(2));
     let said = output.error_text();
-    assert!(
-        said.contains("user: /etc/passwd has no \"nosuch\""),
-        "{said}"
-    );
-    let said = lab
-        .run("perch run --check --partial cgroup=/web,comm=n*")
-        .error_text();
-    assert!(
-        said.contains("perch: only tasks of: comm=n*,cgroup=/web\n"),
-        "{said}"
-    );
+    assert!(said.contains("user: /etc/passwd has no \"nosuch\""), "{said}");
+    let said = lab.run("perch run --check --partial cgroup=/web,comm=n*").error_text();
+    assert!(said.contains("perch: only tasks of: comm=n*,cgroup=/web\n"), "{said}");
     end(&lab, &tasks);
 }

@@ -76,10 +76,7 @@ fn ping_pong_stays_in_a_cluster_when_asked_to() {
         let sum = sum(&rounds(&lab, &perch, both, enough));
         assert!(sum.idle >= ENOUGH, "too few wake-ups: {sum:?}");
         let near = sum.percent();
-        assert!(
-            near >= 95.0,
-            "with cluster=perch they are apart: {near:.1} %"
-        );
+        assert!(near >= 95.0, "with cluster=perch they are apart: {near:.1} %");
     }
     perch.unload();
 

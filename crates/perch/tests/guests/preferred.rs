@@ -60,9 +60,8 @@ const STEPS: &str = r#"
 fn cores(text: &str, step: &str) -> Vec<Vec<u32>> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(step));
     let core = |cpu: &str| cpu.parse::<u32>().expect("a CPU") / 2;
-    let mut looks: Vec<Vec<u32>> = lines
-        .map(|cpus| cpus.split_whitespace().map(core).collect())
-        .collect();
+    let mut looks: Vec<Vec<u32>> =
+        lines.map(|cpus| cpus.split_whitespace().map(core).collect()).collect();
     looks.iter_mut().for_each(|cores| cores.sort_unstable());
     assert_eq!(looks.len(), LOOKS, "{step}: {text}");
     looks
@@ -91,9 +90,7 @@ fn long_tasks_go_to_the_highest(kernel: &str) {
         assert!(so >= MOST_LOOKS, "{step}: {so} of {LOOKS} looks\n{text}");
     };
     // Without rankings no task is sent.
-    let moves = text
-        .lines()
-        .filter(|line| line.starts_with("\"preferred\""));
+    let moves = text.lines().filter(|line| line.starts_with("\"preferred\""));
     let moves: Vec<bool> = moves.map(|line| line != "\"preferred\":0").collect();
     assert_eq!(moves, [false, true], "{text}");
     // Its mask has CPUs 0, 1, 4 and 5: cores that rank alike, so nothing is gained by a move.

@@ -27,9 +27,7 @@ fn a_real_time_hog_s_cpu_is_left() {
         first.parse::<f64>().unwrap()
     };
     let ns = 1e9 * (number(5) - number(0));
-    let ran: Vec<f64> = (1..5)
-        .map(|task| (number(task + 5) - number(task)) / ns)
-        .collect();
+    let ran: Vec<f64> = (1..5).map(|task| (number(task + 5) - number(task)) / ns).collect();
     println!("{ran:.3?} of a CPU");
     assert!(ran[..3].iter().all(|share| *share > 0.3), "{ran:?}");
     assert!(ran[3] > 0.9, "{ran:?}");

@@ -90,9 +90,7 @@ fn recorded(lab: &Lab, what: &str, script: &str) -> Recording {
 }
 
 fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("{value} is not a number"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The two counts of a part.
@@ -153,16 +151,9 @@ fn agrees(lab: &Lab, workloads: &[(&str, &str)]) -> Vec<Recording> {
         let [forks, unchanged] = [wrong_forks(model), differ_unchanged(model)];
         assert!(percent(wrong) < UNEXPLAINED_FORKS, "{what}: see above");
         assert!(percent(wrong - forks) < UNEXPLAINED, "{what}: see above");
-        assert!(
-            percent(unchanged) < UNEXPLAINED,
-            "{what}: {}",
-            model["unchanged"]
-        );
+        assert!(percent(unchanged) < UNEXPLAINED, "{what}: {}", model["unchanged"]);
         let erring = erring(model);
-        assert!(
-            erring.is_empty(),
-            "{what}: with an idle CPU to win: {erring:?}"
-        );
+        assert!(erring.is_empty(), "{what}: with an idle CPU to win: {erring:?}");
         recording
     });
     agreed.collect()
@@ -234,10 +225,7 @@ fn ends_badly(lab: &Lab) {
     let signal = lab.run("perch record -o /tmp/signal.perch -- sh -c 'sleep 1; kill -9 $$'");
     let said = signal.error_text();
     assert_eq!(signal.status, Status::Code(1), "{said}");
-    assert!(
-        said.contains("the command was killed by signal 9"),
-        "{said}"
-    );
+    assert!(said.contains("the command was killed by signal 9"), "{said}");
     assert!(said.contains("wake-ups in"), "{said}");
     Recording::fetch(lab, "/tmp/signal.perch").replay(&[]);
 
@@ -250,10 +238,7 @@ fn ends_badly(lab: &Lab) {
     );
     let said = full.error_text();
     assert_eq!(full.status, Status::Code(1), "{said}");
-    assert!(
-        said.contains("/tmp/small/full.perch: No space left"),
-        "{said}"
-    );
+    assert!(said.contains("/tmp/small/full.perch: No space left"), "{said}");
     assert!(said.contains("the command was ended"), "{said}");
     lab.text("test ! -e /tmp/not-ended");
     let replay = Recording::fetch(lab, "/tmp/small/full.perch").json(&[]);
@@ -293,15 +278,9 @@ fn two_nodes_with_clusters() {
     assert_eq!(scans, [None, None], "{replay:#}");
     // Pinned kernel threads woke, and the kernel asked no policy for their CPU.
     let undecided = replay["undecided"].as_object().expect("by why");
-    assert!(
-        undecided.values().map(number).sum::<u64>() > 0,
-        "{replay:#}"
-    );
+    assert!(undecided.values().map(number).sum::<u64>() > 0, "{replay:#}");
     let same = recordings[1].json(&["--set", "cluster=upstream"]);
-    assert_eq!(
-        same["change"]["same"], same["change"]["wake_ups"],
-        "{same:#}"
-    );
+    assert_eq!(same["change"]["same"], same["change"]["wake_ups"], "{same:#}");
     decides_about_queues(&lab, MIXED);
     // This leaves hackbenches behind.
     ends_badly(&lab);
@@ -407,23 +386,14 @@ const W16: &str =
 fn pairs_on_half_a_cache_beside_their_simulation() {
     let lesson = taught(W16, "6.1", "tcp", "8");
     let [guest, simulated] = ["guest", "simulated"].map(|whose| &lesson["loads"][0][whose]);
-    for reason in [
-        "target idle",
-        "previous idle",
-        "recent idle",
-        "LLC scan",
-        "target busy",
-    ] {
+    for reason in ["target idle", "previous idle", "recent idle", "LLC scan", "target busy"] {
         let [real, model] =
             [guest, simulated].map(|of| of["reasons"][reason].as_f64().unwrap_or(0.0));
         println!("{reason}: {real:.3} in the guest, {model:.3} simulated");
         assert!((real - model).abs() < 0.05, "{reason}: {real} and {model}");
     }
     let [real, model] = [guest, simulated].map(|of| of["per_second"].as_f64().unwrap());
-    assert!(
-        (model / real - 1.0).abs() < 0.1,
-        "{model} of {real} wake-ups a second"
-    );
+    assert!((model / real - 1.0).abs() < 0.1, "{model} of {real} wake-ups a second");
 }
 
 /// Pairs that wake each other every few microseconds on three quarters of an LLC's CPUs: a CPU's state
@@ -441,15 +411,9 @@ fn pairs_of_a_busy_cache() {
     let model = &replay["model"];
     let [asked, same] = ["wake_ups", "same"].map(|key| number(&model[key]));
     let wrong = number(&replay["causes"]["model wrong"]);
-    println!(
-        "{same} of {asked}, {}; {}",
-        replay["causes"], model["unchanged"]
-    );
+    println!("{same} of {asked}, {}; {}", replay["causes"], model["unchanged"]);
     assert!(same as f64 * 100.0 >= AGREE * asked as f64, "{replay:#}");
-    assert!(
-        wrong as f64 * 100.0 <= UNEXPLAINED_PAIRS * asked as f64,
-        "{replay:#}"
-    );
+    assert!(wrong as f64 * 100.0 <= UNEXPLAINED_PAIRS * asked as f64, "{replay:#}");
     let mut enough = Vec::new();
     for (reason, part) in model["unchanged"].as_object().expect("by reason") {
         let [n, differ] = pair(part);

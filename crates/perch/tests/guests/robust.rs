@@ -40,16 +40,9 @@ fn cpus_go_and_come() {
     let perch = lab.load("");
     let churn = churn(&lab);
     // How often CPUs have gone and come by then.
-    let steps = [
-        (3, 0, [1, 0]),
-        (3, 1, [1, 1]),
-        (7, 0, [2, 1]),
-        (7, 1, [2, 2]),
-    ];
+    let steps = [(3, 0, [1, 0]), (3, 1, [1, 1]), (7, 0, [2, 1]), (7, 1, [2, 2])];
     for (cpu, online, expected) in steps {
-        lab.text(&format!(
-            "{AMID}; echo {online} > /sys/devices/system/cpu/cpu{cpu}/online"
-        ));
+        lab.text(&format!("{AMID}; echo {online} > /sys/devices/system/cpu/cpu{cpu}/online"));
         perch.is_well();
         let report = perch.report();
         let counted = [Event::CpuOffline, Event::CpuOnline].map(|event| report.event(event));
@@ -106,15 +99,9 @@ fn a_cpu_goes_whose_queues_are_full() {
     let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), "7.2", FULL);
     let (said, json) = text.split_once('{').unwrap_or_else(|| panic!("{text}"));
     let report: Report = serde_json::from_str(&format!("{{{json}")).unwrap();
-    assert!(
-        said.starts_with("ended with 0\nperch: real-time band"),
-        "{said}"
-    );
+    assert!(said.starts_with("ended with 0\nperch: real-time band"), "{said}");
     assert_eq!(report.restarts, 0, "{said}");
-    assert_eq!(
-        [Event::CpuOffline, Event::CpuOnline].map(|event| report.event(event)),
-        [5, 5]
-    );
+    assert_eq!([Event::CpuOffline, Event::CpuOnline].map(|event| report.event(event)), [5, 5]);
     assert!(report.event(Event::LimitHeld) > 0 && report.event(Event::BandQueued) > 0);
 }
 
@@ -151,10 +138,7 @@ fn a_cpu_that_is_missing_at_the_start_comes() {
     let perch = lab.load("");
     assert_eq!(perch.report().about.cpus, 7);
     let said = perch.said();
-    assert!(
-        said.contains("CPU 3 is offline: perch puts no task there"),
-        "{said}"
-    );
+    assert!(said.contains("CPU 3 is offline: perch puts no task there"), "{said}");
     let running = churn(&lab);
     lab.text(AMID);
     perch.is_well();
@@ -195,10 +179,7 @@ fn tasks_are_chased_around_and_born_by_the_hundred() {
     let births = "for i in $(seq 1 150); do /bin/true || exit 1; done";
     lab.timed("births one by one", births);
     perch.is_well();
-    lab.timed(
-        "births that overlap",
-        "stress-ng --fork 8 --fork-ops 400 --timeout 100",
-    );
+    lab.timed("births that overlap", "stress-ng --fork 8 --fork-ops 400 --timeout 100");
     perch.is_well();
     finish(&lab, running);
     perch.unload();
@@ -214,9 +195,7 @@ fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
         perch.is_well();
         lab.text(AMID);
         perch.kill();
-        lab.until("perch has left with its loader", || {
-            lab.scheduler().is_empty()
-        });
+        lab.until("perch has left with its loader", || lab.scheduler().is_empty());
         finish(&lab, churn);
         lab.is_well();
     }
@@ -246,11 +225,9 @@ const NO_MEMORY: &str = r#"
 
 fn forks_go_on_without_memory(kernel: &str) {
     let text = shell(&resolve("kunpeng920"), Cpus::AtMost(4), kernel, NO_MEMORY);
-    let unrecorded = text.lines().find_map(|line| {
-        line.strip_prefix("perch_tasks_unrecorded_total ")?
-            .parse::<u32>()
-            .ok()
-    });
+    let unrecorded = text
+        .lines()
+        .find_map(|line| line.strip_prefix("perch_tasks_unrecorded_total ")?.parse::<u32>().ok());
     // The first ones find room that the kernel keeps at hand.
     assert!(unrecorded.is_some_and(|births| births > 100), "{text}");
     assert!(text.contains("ended with 0\n"), "{text}");

@@ -87,9 +87,7 @@ fn idle_tasks_use_what_others_leave() {
     assert_eq!(lines.len(), ROUNDS * LINES + 1, "{text}");
     assert_eq!(lines[ROUNDS * LINES], "enabled");
     let found: Vec<Found> = lines.chunks_exact(LINES).map(Found::of).collect();
-    found
-        .iter()
-        .for_each(|found| println!("perch: {found:.3?}"));
+    found.iter().for_each(|found| println!("perch: {found:.3?}"));
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     let wait_ms = mean(found.iter().map(|found| found.wait_ms).collect());
     let hogs = mean(found.iter().flat_map(|found| found.hogs.clone()).collect());

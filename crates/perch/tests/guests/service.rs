@@ -58,10 +58,7 @@ fn an_idle_service_executes_few_instructions() {
         number(resident, 1),
         unloading as f64 / 1e6
     );
-    assert!(
-        ran > 0 && ran < 80_000_000,
-        "{ran} ns in 20 s, four an instruction"
-    );
+    assert!(ran > 0 && ran < 80_000_000, "{ran} ns in 20 s, four an instruction");
 }
 
 #[test]

@@ -10,18 +10,12 @@ use perch_machine::{Distance, Machine};
 use crate::guest::{PERCH, Place, bare_deterministic, boot, printed, resolve, watched};
 
 /// CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in another node of its package.
-const PARTNERS: [(usize, Distance); 3] = [
-    (1, Distance::Cluster),
-    (2, Distance::Llc),
-    (4, Distance::Package),
-];
+const PARTNERS: [(usize, Distance); 3] =
+    [(1, Distance::Cluster), (2, Distance::Llc), (4, Distance::Package)];
 
 /// The loads, and the CPUs with which CPU 0 plays them.
-const LOADS: [(&str, &[(usize, Distance)]); 3] = [
-    ("pipe", &PARTNERS),
-    ("tcp", PARTNERS.split_at(2).0),
-    ("udp", PARTNERS.split_at(2).0),
-];
+const LOADS: [(&str, &[(usize, Distance)]); 3] =
+    [("pipe", &PARTNERS), ("tcp", PARTNERS.split_at(2).0), ("udp", PARTNERS.split_at(2).0)];
 
 /// kunpeng920 with a core that waits for each line by itself, so that time is a sum.
 fn plain() -> Machine {
@@ -75,11 +69,7 @@ fn clocks(lines: &[&str]) -> [f64; 3] {
         let (text, _) = line.split_once(before).expect(line);
         text.rsplit(' ').next().unwrap().parse().expect(line)
     };
-    [
-        number(lines[0], " ns each"),
-        number(lines[1], " ns each"),
-        number(lines[1], " ticks each"),
-    ]
+    [number(lines[0], " ns each"), number(lines[1], " ns each"), number(lines[1], " ticks each")]
 }
 
 /// How often each ping is played. The quickest counts: the kernel's own work of a moment, a burst of
@@ -158,9 +148,7 @@ fn a_ping_by_a_socket_takes_what_its_lines_cost() {
 /// Loops of the shell on the CPUs `on`, at the same time, in a slot.
 fn loops(slot: u8, on: &[usize], turns: u32) -> String {
     let work = format!("i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done");
-    let starts = on
-        .iter()
-        .map(|cpu| format!("taskset {:x} sh -c '{work}' & ", 1 << cpu));
+    let starts = on.iter().map(|cpu| format!("taskset {:x} sh -c '{work}' & ", 1 << cpu));
     let starts: String = starts.collect();
     format!("; perch lab mark start {slot}; {starts}wait; perch lab mark stop {slot}")
 }

@@ -42,9 +42,7 @@ fn value<'a>(report: &'a Value, measure: &str, key: &str) -> &'a Value {
 fn report(output: &Output) -> Value {
     let report = serde_json::from_str(&output.text());
     let report = report.unwrap_or_else(|error| panic!("{error}: {}", output.error_text()));
-    let schema = std::process::Command::new(PERCH)
-        .args(["schema", "trial"])
-        .output();
+    let schema = std::process::Command::new(PERCH).args(["schema", "trial"]).output();
     let schema = serde_json::from_slice(&schema.unwrap().stdout).unwrap();
     assert_eq!(check(&schema, &report), None, "{report}");
     for key in report.as_object().unwrap().keys() {
@@ -60,9 +58,7 @@ fn turns_alternate_until_a_condition_holds() {
     let lab = Lab::boot("7.2", 8);
     let _load = lab.start(LOAD);
     // In perch's turns the counter stays: the change is -100 % in each pair, from the third on enough.
-    let output = lab.run(&trial(
-        "--for 5s --revert-if 'off>5%' --revert-if 'off<-50%'",
-    ));
+    let output = lab.run(&trial("--for 5s --revert-if 'off>5%' --revert-if 'off<-50%'"));
     let said = output.error_text();
     println!("{said}");
     assert_eq!(output.status, Status::Code(5), "{said}");
@@ -77,23 +73,11 @@ fn turns_alternate_until_a_condition_holds() {
     assert_eq!(value(&report, "off", "ci95_pct"), 0.0, "{report}");
 
     let turns = report["turns"].as_array().unwrap();
-    let order: Vec<&str> = turns
-        .iter()
-        .map(|turn| turn["scheduler"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        order,
-        ["stock", "perch", "perch", "stock", "stock", "perch"]
-    );
+    let order: Vec<&str> = turns.iter().map(|turn| turn["scheduler"].as_str().unwrap()).collect();
+    assert_eq!(order, ["stock", "perch", "perch", "stock", "stock", "perch"]);
     let seen: Vec<&str> = order
         .iter()
-        .flat_map(|side| {
-            [if *side == "perch" {
-                "enabled"
-            } else {
-                "disabled"
-            }; 2]
-        })
+        .flat_map(|side| [if *side == "perch" { "enabled" } else { "disabled" }; 2])
         .collect();
     assert_eq!(states(&lab), seen);
 
@@ -101,10 +85,7 @@ fn turns_alternate_until_a_condition_holds() {
     for measure in ["p50_wait", "p99_wait", "mean_wait", "wakeups", "cpu_time"] {
         for side in ["stock", "perch"] {
             let found = value(&report, measure, side).as_f64();
-            assert!(
-                found.is_some_and(|found| found > 0.0),
-                "{measure}: {report}"
-            );
+            assert!(found.is_some_and(|found| found > 0.0), "{measure}: {report}");
         }
         assert_eq!(value(&report, measure, "pairs"), 3, "{report}");
     }
@@ -161,9 +142,7 @@ fn trial_that_is_cut_off_leaves_the_kernel_on_its_own_scheduler() {
 #[ignore = "two trials, for --long"]
 fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
     let lab = Lab::boot("7.2", 8);
-    lab.text(&format!(
-        "{SHELL} cgroups; mkdir -p $ROOT/busy/below $ROOT/quiet"
-    ));
+    lab.text(&format!("{SHELL} cgroups; mkdir -p $ROOT/busy/below $ROOT/quiet"));
     let enter = |group: &str| format!("echo $$ > /sys/fs/cgroup/{group}/cgroup.procs");
     let _busy = lab.start(&format!("{}; {LOAD}", enter("busy/below")));
     // It sleeps before the trial begins, so nothing wakes it.
@@ -171,9 +150,7 @@ fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
     let are_there = "cd /sys/fs/cgroup && [ -n \"$(cat busy/below/cgroup.procs)\" ] &&
          grep -q 'Name:.sleep' /proc/$(cat quiet/cgroup.procs)/status &&
          grep -q 'State:.S' /proc/$(cat quiet/cgroup.procs)/status";
-    lab.until("one works and the other sleeps", || {
-        lab.run(are_there).success()
-    });
+    lab.until("one works and the other sleeps", || lab.run(are_there).success());
     for (group, is_busy) in [("/busy", true), ("/quiet", false)] {
         let output = lab.run(&trial(&format!("--for 1s --cgroup {group}")));
         assert_eq!(output.status, Status::Code(0), "{}", output.error_text());
@@ -182,11 +159,7 @@ fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
         for side in ["stock", "perch"] {
             let wakeups = value(&report, "wakeups", side).as_f64();
             let waited = value(&report, "p50_wait", side);
-            assert_eq!(
-                wakeups.is_some_and(|found| found > 0.0),
-                is_busy,
-                "{report}"
-            );
+            assert_eq!(wakeups.is_some_and(|found| found > 0.0), is_busy, "{report}");
             assert_eq!(waited.is_f64(), is_busy, "{report}");
         }
     }
@@ -198,14 +171,8 @@ fn trial_of_a_cgroup_measures_its_tasks_and_no_others() {
 fn trial_that_makes_no_sense_is_refused_before_it_begins() {
     let lab = Lab::boot("7.2", 8);
     for (arguments, words) in [
-        (
-            "--revert-if 'p95_wait>5%'",
-            "expected one of p50_wait, p99_wait",
-        ),
-        (
-            "--counter 'a=echo many'",
-            "printed `many`: expected a number",
-        ),
+        ("--revert-if 'p95_wait>5%'", "expected one of p50_wait, p99_wait"),
+        ("--counter 'a=echo many'", "printed `many`: expected a number"),
         ("--for 9m", "at least two turns of 300s"),
         ("--set cluster=on", "unknown mode \"on\""),
         ("-- --machine juno", "juno is not this machine"),
@@ -220,10 +187,6 @@ fn trial_that_makes_no_sense_is_refused_before_it_begins() {
     lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
     let output = lab.run("su nobody -c 'perch trial'");
     assert_eq!(output.status, Status::Code(3));
-    assert!(
-        output.error_text().contains("sudo perch trial"),
-        "{}",
-        output.error_text()
-    );
+    assert!(output.error_text().contains("sudo perch trial"), "{}", output.error_text());
     lab.is_on_its_own();
 }

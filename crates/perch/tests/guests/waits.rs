@@ -25,10 +25,7 @@ fn number(value: &Value) -> u64 {
 /// The sum of a cause's moves, each of which has a distance that the machine has.
 fn sum(moves: &Value) -> u64 {
     let moves = moves.as_object().expect("by distance");
-    let unknown: Vec<_> = moves
-        .keys()
-        .filter(|name| !DISTANCES.contains(&name.as_str()))
-        .collect();
+    let unknown: Vec<_> = moves.keys().filter(|name| !DISTANCES.contains(&name.as_str())).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     moves.values().map(number).sum()
 }
@@ -39,28 +36,18 @@ fn counts_add_up(lines: &[&str]) {
         panic!("{lines:?}");
     };
     println!("{load}\n{waits}");
-    let rate = load
-        .rsplit(": ")
-        .next()
-        .and_then(|text| text.split_once(' '));
+    let rate = load.rsplit(": ").next().and_then(|text| text.split_once(' '));
     let rate: f64 = rate.expect(load).0.parse().expect(load);
     let waits: Value = serde_json::from_str(waits).expect("perch writes JSON");
     let count = |wait: &str| number(&waits[wait]["count"]);
-    assert!(
-        rate > 0.0 && count("wakeup") as f64 >= rate / 10.0,
-        "{waits}"
-    );
+    assert!(rate > 0.0 && count("wakeup") as f64 >= rate / 10.0, "{waits}");
     assert_eq!(count("wakeup"), count("waking"), "{waits}");
     let [woken, preempted, forked] =
         ["moves_woken", "moves_preempted", "moves_forked"].map(|cause| sum(&waits[cause]));
     assert_eq!(woken, count("wakeup"), "{waits}");
     assert_eq!(preempted, count("preempted"), "{waits}");
     assert_eq!(forked, TASKS, "{waits}");
-    assert_eq!(
-        woken + preempted + forked,
-        number(&waits["switches"]),
-        "{waits}"
-    );
+    assert_eq!(woken + preempted + forked, number(&waits["switches"]), "{waits}");
 }
 
 #[test]
@@ -119,10 +106,7 @@ fn of_two_hogs_on_a_cpu_one_always_waits() {
     assert!((0.95..1.05).contains(&part), "{part}: {waited:?}");
     // A turn of 3 ms is over at a tick, and no turn is longer than two ticks of 4 ms.
     let median = preempted.quantile_us(0.5);
-    assert!(
-        [Some(4096.0), Some(8192.0)].contains(&median),
-        "{median:?}: {waited:?}"
-    );
+    assert!([Some(4096.0), Some(8192.0)].contains(&median), "{median:?}: {waited:?}");
     assert_eq!(samples, preempted.buckets.len().to_string());
 
     // Each wake-up had a wait that began as a wakee's, unless the task was moved. A task that is woken
@@ -130,18 +114,12 @@ fn of_two_hogs_on_a_cpu_one_always_waits() {
     // tasks wait while the statistics are read.
     let woken = third.since(&second);
     let count = |name: &str| woken.waits[name].count;
-    let placed: u64 = ["idle", "queued", "behind", "forked"]
-        .map(count)
-        .iter()
-        .sum();
+    let placed: u64 = ["idle", "queued", "behind", "forked"].map(count).iter().sum();
     let wakeups = woken.wakeups();
     assert!(wakeups > 1000, "{woken:?}");
     let most = wakeups + count("queued") + 8;
     assert!(placed <= most, "{placed}: {woken:?}");
-    assert!(
-        placed + count("moved") + 8 >= wakeups,
-        "{placed}: {woken:?}"
-    );
+    assert!(placed + count("moved") + 8 >= wakeups, "{placed}: {woken:?}");
     assert!(10 * placed > 9 * wakeups, "{placed}: {woken:?}");
     assert_eq!(count("band") + count("limited"), 0);
 }

@@ -6,9 +6,5 @@ use std::process::{Command, Output, Stdio};
 /// Runs perch with these arguments and nothing on stdin.
 pub fn perch(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program was built")
+    command.args(arguments).stdin(Stdio::null()).output().expect("the program was built")
 }

@@ -18,16 +18,12 @@ pub struct Page {
 }
 
 /// A first walk through perch.
-pub const TUTORIAL: Page = Page {
-    name: "docs/tutorial.md",
-    text: include_str!("../../../../docs/tutorial.md"),
-};
+pub const TUTORIAL: Page =
+    Page { name: "docs/tutorial.md", text: include_str!("../../../../docs/tutorial.md") };
 /// The forms of results.
 #[allow(dead_code, reason = "no command of this page boots a guest")]
-pub const FORMATS: Page = Page {
-    name: "docs/formats.md",
-    text: include_str!("../../../../docs/formats.md"),
-};
+pub const FORMATS: Page =
+    Page { name: "docs/formats.md", text: include_str!("../../../../docs/formats.md") };
 
 /// The word on the page for output that it leaves out.
 const GAP: &str = "...";
@@ -85,12 +81,7 @@ pub fn steps(page: &str) -> Result<Vec<Step>, String> {
             _ => continue,
         };
         if let Some(command) = text.strip_prefix("$ ") {
-            steps.push(Step {
-                kind,
-                line,
-                command: command.to_string(),
-                shown: String::new(),
-            });
+            steps.push(Step { kind, line, command: command.to_string(), shown: String::new() });
             continue;
         }
         let Some(step) = steps[before..].last_mut() else {
@@ -121,11 +112,7 @@ fn is_command(text: &str, fenced: bool) -> bool {
         true => Some(text),
         false => text.strip_prefix("    "),
     };
-    text.is_some_and(|text| {
-        begins
-            .iter()
-            .any(|begin| text.trim_start().starts_with(begin))
-    })
+    text.is_some_and(|text| begins.iter().any(|begin| text.trim_start().starts_with(begin)))
 }
 
 /// The parts of a text that are compared: the simulator's output by lines, a guest's by words,
@@ -242,10 +229,7 @@ pub fn run(page: &Page, kind: Kind) {
     for step in steps.iter().filter(|step| step.kind == kind) {
         let output = output_of(page, step, &folder);
         if let Err(error) = fits(kind, &step.shown, &output) {
-            panic!(
-                "{name}:{}: {error}\n$ {}\n{output}",
-                step.line, step.command
-            );
+            panic!("{name}:{}: {error}\n$ {}\n{output}", step.line, step.command);
         }
         ran += 1;
     }
@@ -279,10 +263,6 @@ fn output_of(page: &Page, step: &Step, folder: &Path) -> String {
         .expect("there is a shell");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let (name, line) = (page.name, step.line);
-    assert!(
-        output.status.success(),
-        "{name}:{line}: {}\n$ {command}\n{text}",
-        output.status
-    );
+    assert!(output.status.success(), "{name}:{line}: {}\n$ {command}\n{text}", output.status);
     text
 }

@@ -15,11 +15,7 @@ struct Raw {
 }
 
 fn raw_of(experiment: &Experiment, jobs: usize) -> (Report, Vec<Raw>) {
-    let options = RunOptions {
-        jobs,
-        further: vec!["all".to_string()],
-        ..RunOptions::default()
-    };
+    let options = RunOptions { jobs, further: vec!["all".to_string()], ..RunOptions::default() };
     let mut raw = Vec::new();
     let mut note = |r: &crate::Repetition| {
         let parts = [r.benchmark, r.place, r.row];
@@ -51,10 +47,7 @@ fn raw_of(experiment: &Experiment, jobs: usize) -> (Report, Vec<Raw>) {
 /// unknown baseline.
 #[test]
 fn every_figure_comes_out_of_the_raw_repetitions() {
-    let given = [
-        (STATISTICS, FIGURES),
-        (crate::testing::SCORES, crate::testing::SCORES_FIGURES),
-    ];
+    let given = [(STATISTICS, FIGURES), (crate::testing::SCORES, crate::testing::SCORES_FIGURES)];
     for (text, figures) in given {
         let figures = |_: &str| Ok(figures.to_string());
         let experiment = Experiment::from_toml(text, "e.toml", &figures).unwrap();
@@ -79,10 +72,7 @@ fn every_figure_comes_out_of_the_raw_repetitions() {
             assert_eq!(cell.statistic.of(&patched), found.patched, "{path}");
             if cell.statistic == Statistic::Mean {
                 let delta = crate::stats::delta(&baseline, &patched);
-                assert_eq!(
-                    (delta.pct, delta.ci95_pct),
-                    (found.delta_pct, found.ci95_pct)
-                );
+                assert_eq!((delta.pct, delta.ci95_pct), (found.delta_pct, found.ci95_pct));
                 seen += 1;
             }
             for further in &shown.further {
@@ -96,11 +86,7 @@ fn every_figure_comes_out_of_the_raw_repetitions() {
         }
         assert!(seen > 0);
         let each = raw.iter().map(|r| (&r.path, &r.arm, r.repetition));
-        assert_eq!(
-            each.collect::<HashSet<_>>().len(),
-            raw.len(),
-            "nothing twice"
-        );
+        assert_eq!(each.collect::<HashSet<_>>().len(), raw.len(), "nothing twice");
     }
 }
 

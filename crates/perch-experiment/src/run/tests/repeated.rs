@@ -40,11 +40,9 @@ fn undecided_cells_are_repeated_until_the_effort_is_spent_and_decided_ones_are_n
         let cell = given.cells.iter().find(path).unwrap();
         given.loads[cell.load].effort.repetitions as usize
     };
-    for (thoroughness, most) in [
-        (Thoroughness::Quick, 1),
-        (Thoroughness::Normal, 4),
-        (Thoroughness::Full, 32),
-    ] {
+    for (thoroughness, most) in
+        [(Thoroughness::Quick, 1), (Thoroughness::Normal, 4), (Thoroughness::Full, 32)]
+    {
         let found = on_the_edge(thoroughness, 1);
         let [sure, edge] = &found.cells[..] else {
             panic!("{:?}", found.cells);
@@ -62,35 +60,14 @@ fn undecided_cells_are_repeated_until_the_effort_is_spent_and_decided_ones_are_n
 /// obeyed.
 #[test]
 fn statistics_and_a_given_number_of_repetitions_stay_as_they_are() {
-    let full = |repetitions| RunOptions {
-        thoroughness: Thoroughness::Full,
-        repetitions,
-        ..with(2, "*")
-    };
-    let mut found = run_with(
-        &statistics(),
-        &full(None),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    );
+    let full =
+        |repetitions| RunOptions { thoroughness: Thoroughness::Full, repetitions, ..with(2, "*") };
+    let mut found = run_with(&statistics(), &full(None), &|_, _| {}, &mut |_| Ok(()), formula);
     let counts = found.as_mut().unwrap().cells.drain(..6);
     let counts: Vec<usize> = counts.map(|cell| cell.repetitions).collect();
     assert_eq!(counts, [20, 20, 20, 30, 30, 30]);
-    let found = run_with(
-        &experiment(),
-        &full(Some(3)),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    );
-    assert!(
-        found
-            .unwrap()
-            .cells
-            .iter()
-            .all(|cell| cell.repetitions == 3)
-    );
+    let found = run_with(&experiment(), &full(Some(3)), &|_, _| {}, &mut |_| Ok(()), formula);
+    assert!(found.unwrap().cells.iter().all(|cell| cell.repetitions == 3));
 }
 
 /// A load whose score rises until 2 s of simulated time: the experiment's own times lie within that.
@@ -98,11 +75,7 @@ struct Rising;
 
 impl Simulate for Rising {
     fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
-        let Effort {
-            warmup_ns,
-            measure_ns,
-            ..
-        } = trial.effort;
+        let Effort { warmup_ns, measure_ns, .. } = trial.effort;
         let mut found = scored(1000.0);
         let batch = |batch: u64| {
             let at_ns = warmup_ns + measure_ns * batch / 20;
@@ -140,14 +113,8 @@ fn loads_are_simulated_for_longer_until_they_are_steady() {
     assert_eq!(run(Thoroughness::Full, Some(5)), own);
     // The balancer's turn comes first, then doubling: 0.5, 1, 2 s.
     let (_, measure_ms, _) = own;
-    assert_eq!(
-        run(Thoroughness::Normal, None),
-        (2000.0, 4.0 * measure_ms, false)
-    );
-    assert_eq!(
-        run(Thoroughness::Full, None),
-        (2000.0, 4.0 * measure_ms, false)
-    );
+    assert_eq!(run(Thoroughness::Normal, None), (2000.0, 4.0 * measure_ms, false));
+    assert_eq!(run(Thoroughness::Full, None), (2000.0, 4.0 * measure_ms, false));
 }
 
 /// A simulator of the formula whose loads cost as many events per 10 ms as the field says.
@@ -166,10 +133,7 @@ impl Simulate for Dear {
 #[test]
 fn dear_loads_are_shortened_and_stay_undecided_where_a_quick_run_ends_too_early() {
     let run = |events, thoroughness| {
-        let options = RunOptions {
-            thoroughness,
-            ..with(2, "UDP_RR/node0/n=16")
-        };
+        let options = RunOptions { thoroughness, ..with(2, "UDP_RR/node0/n=16") };
         let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut |_| {});
         let report = super::super::run_with(&experiment(), &options, other, &Dear(events));
         let report = report.unwrap();

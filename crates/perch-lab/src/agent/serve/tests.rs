@@ -107,10 +107,7 @@ fn what_stays_behind_does_not_hold_the_end_up() {
     let path = format!("/proc/{}/fd/{}", std::process::id(), reader.as_raw_fd());
     let script = format!("cat <{path} & echo here");
     let (out, _, end) = host.one(&["sh", "-c", &script], b"");
-    assert_eq!(
-        (&out[..], end),
-        (&b"here\n"[..], Event::Ended(7, Status::Code(0)))
-    );
+    assert_eq!((&out[..], end), (&b"here\n"[..], Event::Ended(7, Status::Code(0))));
     drop(writer);
 }
 
@@ -119,11 +116,8 @@ fn what_stays_behind_does_not_hold_the_end_up() {
 fn what_was_written_is_waited_for_and_no_more() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let (_done, ended) = channel();
-    let pump = Pump {
-        ended,
-        pipe: Arc::new(File::from(OwnedFd::from(reader))),
-        turn: Arc::default(),
-    };
+    let pump =
+        Pump { ended, pipe: Arc::new(File::from(OwnedFd::from(reader))), turn: Arc::default() };
     writer.write_all(b"late").unwrap();
     let pipe = pump.pipe.clone();
     let late = thread::spawn(move || {
@@ -139,16 +133,10 @@ fn what_was_written_is_waited_for_and_no_more() {
 
 #[test]
 fn a_job_runs_first_and_is_told_at_its_end() {
-    let job = Request::Start(
-        5,
-        shell(&["sh", "-c", "echo one; sleep 0.1; echo two"], b""),
-    );
+    let job = Request::Start(5, shell(&["sh", "-c", "echo one; sleep 0.1; echo two"], b""));
     let mut host = Host::new(Some(job));
     let (out, _, end) = host.finish(&[5]).remove(&5).unwrap();
-    assert_eq!(
-        (&out[..], end),
-        (&b"one\ntwo\n"[..], Event::Ended(5, Status::Code(0)))
-    );
+    assert_eq!((&out[..], end), (&b"one\ntwo\n"[..], Event::Ended(5, Status::Code(0))));
     assert_eq!(host.one(&["true"], b"").2, Event::Ended(7, Status::Code(0)));
 }
 
@@ -160,10 +148,7 @@ fn a_file_that_is_not_there_is_named() {
     let Event::Failed(3, words) = end else {
         panic!("{end:?}");
     };
-    assert!(
-        words.starts_with("/nonexistent/file: No such file"),
-        "{words}"
-    );
+    assert!(words.starts_with("/nonexistent/file: No such file"), "{words}");
 }
 
 proptest! {

@@ -15,12 +15,8 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
     for (look, (name, buckets)) in arms.iter().enumerate() {
         let all: u64 = buckets.iter().map(|[_, count]| count).sum();
         // A logarithmic axis has no place for 0, which stands at its bucket's finest step.
-        let point = |x, ns: u64| Point {
-            x,
-            y: (ns.max(1) as f64 / 1e3).log10(),
-            half: None,
-            span: None,
-        };
+        let point =
+            |x, ns: u64| Point { x, y: (ns.max(1) as f64 / 1e3).log10(), half: None, span: None };
         let (mut line, mut marks) = (Vec::new(), Vec::new());
         let mut seen = 0;
         for [ns, count] in buckets {
@@ -35,12 +31,7 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
             marks.extend(reached.map(|at| point(nines(at), *ns)));
         }
         lines.push(line);
-        marked.push(Series {
-            name: name.clone(),
-            points: marks,
-            look,
-            published: false,
-        });
+        marked.push(Series { name: name.clone(), points: marks, look, published: false });
     }
     let points = || lines.iter().flatten();
     let most = points().map(|p| p.x).fold(1.0, f64::max).ceil();
@@ -53,14 +44,8 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
         })
         .collect();
     let (x, y) = (
-        Axis {
-            name: "of the wake-ups took no longer than",
-            ticks: Ticks::Names(&names),
-        },
-        Axis {
-            name: "us",
-            ticks: Ticks::Powers,
-        },
+        Axis { name: "of the wake-ups took no longer than", ticks: Ticks::Names(&names) },
+        Axis { name: "us", ticks: Ticks::Powers },
     );
     // The axis spans a factor of three at least, since a small difference would look large on a
     // narrower one.

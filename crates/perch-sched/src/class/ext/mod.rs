@@ -181,10 +181,7 @@ impl RunQueues {
 
     /// See [`ExtClass::waiting`].
     pub(crate) fn ext_waiting(&self) -> Vec<TaskId> {
-        self.ext
-            .class
-            .as_ref()
-            .map_or_else(Vec::new, |ext| ext.waiting())
+        self.ext.class.as_ref().map_or_else(Vec::new, |ext| ext.waiting())
     }
 
     /// Checks that the numbers of tasks on the CPUs' queues are right.

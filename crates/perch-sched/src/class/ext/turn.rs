@@ -34,14 +34,8 @@ impl RunQueues {
         if allowed.weight() == 1 {
             return Choice::Outside(allowed.iter().next().expect("it has one"));
         }
-        let how = if wake.fork {
-            ExtWake::Forked
-        } else {
-            ExtWake::Woken { sync: wake.sync }
-        };
-        let cpu = self.ask_ext(here, |ext, kernel| {
-            ext.select(kernel, task, wake.prev_cpu, how)
-        });
+        let how = if wake.fork { ExtWake::Forked } else { ExtWake::Woken { sync: wake.sync } };
+        let cpu = self.ask_ext(here, |ext, kernel| ext.select(kernel, task, wake.prev_cpu, how));
         let allowed = self.allowed(task);
         let allows = |cpu: usize| allowed.contains(cpu);
         let fallback = || allowed.iter().next().expect("a task may use some CPU");
@@ -159,11 +153,7 @@ impl RunQueues {
     pub(in crate::class) fn yield_ext(&mut self, cpu: usize, task: TaskId) -> Yield {
         self.account_ext(cpu, task);
         self.ask_ext(cpu, |ext, kernel| ext.yields(kernel, cpu, task));
-        if self.goes_on_ext(cpu, task) {
-            Yield::Keeps
-        } else {
-            Yield::GivesWay
-        }
+        if self.goes_on_ext(cpu, task) { Yield::Keeps } else { Yield::GivesWay }
     }
 
     #[inline(never)]

@@ -139,11 +139,7 @@ impl RunQueues {
         if self.fair.groups.any() {
             self.fair.meet(self.level_of(one), self.level_of(other))
         } else {
-            (
-                QueueId::of_cpu(self.tasks[one].cpu),
-                EntityId::of_task(one),
-                EntityId::of_task(other),
-            )
+            (QueueId::of_cpu(self.tasks[one].cpu), EntityId::of_task(one), EntityId::of_task(other))
         }
     }
 }
@@ -184,8 +180,7 @@ impl RunQueues {
     /// 3.4: returns by how much the load of `cpu` grows when the weight `here` comes to the group of
     /// `task` there, and the weight `all` to the group on the whole machine.
     pub(crate) fn effective_load(&self, task: TaskId, cpu: usize, here: i64, all: i64) -> i64 {
-        self.fair
-            .effective_load(self.tasks[task].group, cpu, here, all)
+        self.fair.effective_load(self.tasks[task].group, cpu, here, all)
     }
 }
 

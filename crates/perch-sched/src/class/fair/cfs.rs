@@ -11,11 +11,7 @@ const NR_LATENCY: u64 = 8;
 
 /// Returns the run time `delta_ns` as virtual time of an entity of this weight.
 pub fn virtual_ns(delta_ns: u64, weight: u32) -> i64 {
-    if weight == 1024 {
-        delta_ns as i64
-    } else {
-        (delta_ns * 1024 / u64::from(weight)) as i64
-    }
+    if weight == 1024 { delta_ns as i64 } else { (delta_ns * 1024 / u64::from(weight)) as i64 }
 }
 
 /// Raises the queue's floor to its least vruntime; the floor never goes back.
@@ -32,11 +28,7 @@ pub fn update_floor(fair: &mut FairQueue, current: Option<i64>) {
 /// Returns the period, in nanoseconds, in which each of `nr` entities runs once.
 pub fn period_ns(latency_ns: u64, min_ns: u64, nr: u32) -> u64 {
     let nr = u64::from(nr);
-    if nr > NR_LATENCY {
-        nr * min_ns
-    } else {
-        latency_ns
-    }
+    if nr > NR_LATENCY { nr * min_ns } else { latency_ns }
 }
 
 /// Sets the vruntime with which a sleeper enters the queue: its own, but at most half a latency
@@ -69,11 +61,8 @@ pub fn pick(fair: &FairQueue, skip: Option<EntityId>, granularity_ns: u64) -> Op
             return Some(buddy);
         }
     }
-    let second = if skip == Some(first.entity) {
-        fair.timeline.iter().nth(1).filter(near)
-    } else {
-        None
-    };
+    let second =
+        if skip == Some(first.entity) { fair.timeline.iter().nth(1).filter(near) } else { None };
     Some(second.unwrap_or(first).entity)
 }
 
@@ -88,7 +77,5 @@ pub fn tick_preempts(fair: &FairQueue, se: &Entity, ideal: u64, min_ns: u64) -> 
     if ran < min_ns {
         return false;
     }
-    fair.timeline
-        .first()
-        .is_some_and(|first| se.vruntime - first.vruntime > ideal as i64)
+    fair.timeline.first().is_some_and(|first| se.vruntime - first.vruntime > ideal as i64)
 }

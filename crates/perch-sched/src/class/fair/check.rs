@@ -48,17 +48,10 @@ impl RunQueues {
         }
         for (cpu, est) in est.into_iter().enumerate() {
             let fair = self.fair.cpu_queue(cpu);
-            hold!(
-                fair.est == est,
-                "cpu {cpu}: util_est {}, not {est}",
-                fair.est
-            );
+            hold!(fair.est == est, "cpu {cpu}: util_est {}, not {est}", fair.est);
             let current = self.fair_current(cpu);
             let runs = self.each_running(QueueId::of_cpu(cpu));
-            hold!(
-                runs == current,
-                "cpu {cpu} runs {current:?}, its queues {runs:?}"
-            );
+            hold!(runs == current, "cpu {cpu} runs {current:?}, its queues {runs:?}");
         }
         for queue in self.queue_numbers() {
             let cpu = self.fair.cpu_of(queue);
@@ -156,21 +149,11 @@ impl RunQueues {
         hold!(fair.entities == len, "{} entities of {len}", fair.entities);
         hold!(fair.nr == nr, "nr {} of {nr} tasks", fair.nr);
         hold!(
-            self.fair
-                .says_runnable(queue)
-                .is_none_or(|says| says == (nr > delayed)),
+            self.fair.says_runnable(queue).is_none_or(|says| says == (nr > delayed)),
             "the policy is told the opposite of {nr} tasks, {delayed} asleep"
         );
-        hold!(
-            fair.weight == weight,
-            "weight {}, not {weight}",
-            fair.weight
-        );
-        hold!(
-            fair.nr_delayed == delayed,
-            "{} of {delayed} tasks delayed",
-            fair.nr_delayed
-        );
+        hold!(fair.weight == weight, "weight {}, not {weight}", fair.weight);
+        hold!(fair.nr_delayed == delayed, "{} of {delayed} tasks delayed", fair.nr_delayed);
         self.check_buddies(queue)
     }
 
@@ -197,10 +180,7 @@ impl RunQueues {
         let mut sums: IdVec<QueueId, [u64; 3]> = self.queue_numbers().map(|_| [0; 3]).collect();
         let mut members: IdVec<QueueId, u64> = self.queue_numbers().map(|_| 0).collect();
         // The heaviest of all entities: one that has left a queue leaves its rounding error there.
-        let tasks = self
-            .tasks
-            .named()
-            .map(|(id, _)| self.fair.entity_of(id).weight);
+        let tasks = self.tasks.named().map(|(id, _)| self.fair.entity_of(id).weight);
         let groups = self
             .queue_numbers()
             .filter_map(|queue| self.fair.above(queue))
@@ -277,26 +257,18 @@ impl RunQueues {
                 );
                 continue;
             }
-            for (what, (&kept, &sum)) in ["load", "runnable", "util"]
-                .iter()
-                .zip(kept.iter().zip(&sums))
+            for (what, (&kept, &sum)) in
+                ["load", "runnable", "util"].iter().zip(kept.iter().zip(&sums))
             {
                 let near = kept.abs_diff(sum) <= sum / 200 + unit * (members + 2);
-                hold!(
-                    near,
-                    "cpu {cpu}, queue {queue}: {what} {kept}/1024 of {sum}/1024"
-                );
+                hold!(near, "cpu {cpu}, queue {queue}: {what} {kept}/1024 of {sum}/1024");
             }
         }
         Ok(())
     }
 
     fn sums_now(&self, cpu: usize, mut average: Average, did: Activity) -> [u64; 3] {
-        let did = if did.weight == 0 && did.runnable == 0 {
-            Activity::NONE
-        } else {
-            did
-        };
+        let did = if did.weight == 0 && did.runnable == 0 { Activity::NONE } else { did };
         average.update(self.cpus[cpu].pelt.read(self.now), did);
         average.sums()
     }

@@ -22,12 +22,7 @@ fn totals(fair: &FairQueue, current: Option<&Entity>) -> (i64, i64) {
 /// Returns the queue's virtual time: the weighted mean of its entities' vruntimes.
 pub fn virtual_time(fair: &FairQueue, current: Option<&Entity>) -> i64 {
     let (weight, sum) = totals(fair, current);
-    fair.min_vruntime
-        + if weight > 0 {
-            sum.div_euclid(weight)
-        } else {
-            0
-        }
+    fair.min_vruntime + if weight > 0 { sum.div_euclid(weight) } else { 0 }
 }
 
 /// Returns whether an entity with this vruntime is eligible: it is owed time, or is even.
@@ -81,10 +76,7 @@ pub struct Mean {
 
 /// Returns the mean of a queue.
 pub fn mean(fair: &FairQueue, current: Option<&Entity>) -> Mean {
-    Mean {
-        weight: totals(fair, current).0,
-        at: virtual_time(fair, current),
-    }
+    Mean { weight: totals(fair, current).0, at: virtual_time(fair, current) }
 }
 
 /// Sets the vruntime and the deadline with which an entity enters the queue. Its lag is what it
@@ -131,10 +123,7 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>, buddy: bool) -> Option<E
     if current_ok.is_some_and(|se| se.vruntime < fair.protected_v) {
         return None;
     }
-    let found = fair
-        .timeline
-        .iter()
-        .find(|w| (w.vruntime - fair.min_vruntime) * weight <= sum);
+    let found = fair.timeline.iter().find(|w| (w.vruntime - fair.min_vruntime) * weight <= sum);
     match (found, current_ok) {
         // Of equal deadlines that of the waiting entity counts.
         (Some(w), Some(se)) if w.key <= se.deadline => Some(w.entity),
@@ -142,11 +131,7 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>, buddy: bool) -> Option<E
         (Some(w), None) => Some(w.entity),
         // Rounding can leave no entity eligible. The queue then picks the earliest deadline, so
         // that the CPU is never idle.
-        (None, None) => fair
-            .timeline
-            .first()
-            .filter(|_| current.is_none())
-            .map(|w| w.entity),
+        (None, None) => fair.timeline.first().filter(|_| current.is_none()).map(|w| w.entity),
     }
 }
 

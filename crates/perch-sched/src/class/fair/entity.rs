@@ -83,11 +83,7 @@ impl Entity {
 
     /// Returns the entity of a task that has never been enqueued.
     pub fn of_task(weight: u32) -> Entity {
-        Entity {
-            relative: true,
-            new: true,
-            ..Entity::of_weight(weight)
-        }
+        Entity { relative: true, new: true, ..Entity::of_weight(weight) }
     }
 
     /// Updates the averages to `now_ns`, by the clock of the CPU where the entity belongs.

@@ -20,10 +20,9 @@ impl RunQueues {
             let fair = self.fair.queue(queue);
             let skip = skip.then_some(fair.put);
             let entity = match self.rules.fair {
-                FairRules::Cfs {
-                    wakeup_granularity_ns,
-                    ..
-                } => cfs::pick(fair, skip, wakeup_granularity_ns),
+                FairRules::Cfs { wakeup_granularity_ns, .. } => {
+                    cfs::pick(fair, skip, wakeup_granularity_ns)
+                }
                 FairRules::Eevdf { .. } => eevdf::pick(fair, None, true),
             }?;
             if self.fair.entity(entity).delayed {

@@ -50,8 +50,7 @@ impl Timeline {
     /// The entity is not there: the caller's books are wrong.
     pub fn remove(&mut self, entity: EntityId) -> Waiting {
         let at = self.waiting.iter().position(|w| w.entity == entity);
-        self.waiting
-            .remove(at.expect("who is queued stands in a queue"))
+        self.waiting.remove(at.expect("who is queued stands in a queue"))
     }
 
     /// Returns the entry of an entity, if it is there.

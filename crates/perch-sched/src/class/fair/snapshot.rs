@@ -78,29 +78,19 @@ impl QueueRules {
     /// Panics when `hz` is 0.
     pub fn new(era: Era, hz: u32) -> Option<QueueRules> {
         let rules = EraRules::new(era, 1);
-        matches!(rules.fair, FairRules::Eevdf { .. }).then_some(QueueRules {
-            rules,
-            tick_ns: 1_000_000_000 / u64::from(hz),
-        })
+        matches!(rules.fair, FairRules::Eevdf { .. })
+            .then_some(QueueRules { rules, tick_ns: 1_000_000_000 / u64::from(hz) })
     }
 
     /// Returns a weight with which the queue reckons.
     fn weight(&self, member: &Member) -> u32 {
-        if self.rules.whole_weights {
-            member.weight.max(1)
-        } else {
-            (member.weight / FINE).max(2)
-        }
+        if self.rules.whole_weights { member.weight.max(1) } else { (member.weight / FINE).max(2) }
     }
 
     /// Returns a time that makes of itself and such a weight the virtual time that it is. The
     /// model's unit of weight is 1024 at nice 0, so where weights are in a finer unit, times are too.
     fn time_ns(&self, ns: u64) -> u64 {
-        if self.rules.whole_weights {
-            ns * u64::from(FINE)
-        } else {
-            ns
-        }
+        if self.rules.whole_weights { ns * u64::from(FINE) } else { ns }
     }
 }
 
@@ -191,12 +181,7 @@ impl Snapshot {
     /// Returns the lag with which an entity leaves the queue, in which it runs or waits, and whether
     /// it stays queued until it has paid what it owes. `sleeps` says that it goes to sleep.
     pub fn leave(&self, rules: &QueueRules, member: &Member, sleeps: bool) -> (i64, bool) {
-        let EraRules {
-            lag,
-            keeps_older_lag,
-            delays_dequeue,
-            ..
-        } = rules.rules;
+        let EraRules { lag, keeps_older_lag, delays_dequeue, .. } = rules.rules;
         let members = self.waiting.iter().chain(&self.running);
         let slice_ns = members.map(|m| m.slice_ns).max().unwrap_or(0);
         let limit_ns = rules.time_ns(lag.ns(slice_ns, rules.tick_ns));
@@ -205,11 +190,7 @@ impl Snapshot {
         let lag = eevdf::settled_lag(&fair, running.as_ref(), &entity, limit_ns, keeps_older_lag);
         let stays = delays_dequeue && sleeps && !member.delayed && lag < 0;
         // Before 7.2 the kernel works the lag of a delayed entity out when that leaves.
-        if stays && !keeps_older_lag {
-            (member.vlag, true)
-        } else {
-            (lag, stays)
-        }
+        if stays && !keeps_older_lag { (member.vlag, true) } else { (lag, stays) }
     }
 }
 
@@ -220,13 +201,7 @@ mod tests {
     const SLICE: u64 = 2_800_000;
 
     fn member(vruntime: i64, deadline: i64) -> Member {
-        Member {
-            weight: 1 << 20,
-            vruntime,
-            deadline,
-            slice_ns: SLICE,
-            ..Member::default()
-        }
+        Member { weight: 1 << 20, vruntime, deadline, slice_ns: SLICE, ..Member::default() }
     }
 
     fn rules() -> QueueRules {
@@ -298,16 +273,10 @@ mod tests {
         // The mean is 400.
         let (lag, stays) = queue.leave(&rules(), &queue.running.unwrap(), true);
         assert_eq!((lag, stays), (-400, true));
-        let left = Snapshot {
-            running: None,
-            ..queue
-        };
+        let left = Snapshot { running: None, ..queue };
         let mut back = member(0, 0);
         back.vlag = lag;
         // With its own weight the mean moves by as much again.
-        assert_eq!(
-            left.place(&rules(), &back, false),
-            (800, 800 + SLICE as i64)
-        );
+        assert_eq!(left.place(&rules(), &back, false), (800, 800 + SLICE as i64));
     }
 }

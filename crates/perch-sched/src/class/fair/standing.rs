@@ -31,11 +31,7 @@ impl FairState {
         let by_deadline = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
         fair.timeline.insert(Waiting {
-            key: if by_deadline {
-                se.deadline
-            } else {
-                se.vruntime
-            },
+            key: if by_deadline { se.deadline } else { se.vruntime },
             vruntime: se.vruntime,
             weight: se.weight,
             entity,
@@ -190,20 +186,12 @@ impl FairState {
     /// CFS: returns the slice of an entity in nanoseconds: its part of its queue's part of the
     /// period, and so on upwards (`sched_slice`). `joins` says that the entity is not queued yet.
     pub(super) fn slice_ns(&self, queue: QueueId, entity: EntityId, joins: bool) -> u64 {
-        let FairRules::Cfs {
-            latency_ns,
-            min_granularity_ns,
-            bounded,
-            ..
-        } = self.rules.fair
-        else {
+        let FairRules::Cfs { latency_ns, min_granularity_ns, bounded, .. } = self.rules.fair else {
             return 0;
         };
         let (fair, se) = (self.queue(queue), self.entity(entity));
-        let (nr, more) = (
-            fair.entities + u32::from(joins),
-            u64::from(joins) * u64::from(se.weight),
-        );
+        let (nr, more) =
+            (fair.entities + u32::from(joins), u64::from(joins) * u64::from(se.weight));
         let mut slice_ns = cfs::period_ns(latency_ns, min_granularity_ns, nr);
         slice_ns = slice_ns * u64::from(se.weight) / (fair.weight + more).max(1);
         let mut queue = queue;
@@ -213,11 +201,7 @@ impl FairState {
             slice_ns = slice_ns * u64::from(se.weight) / (fair.weight + more).max(1);
             queue = parent;
         }
-        if bounded {
-            slice_ns.max(min_granularity_ns)
-        } else {
-            slice_ns
-        }
+        if bounded { slice_ns.max(min_granularity_ns) } else { slice_ns }
     }
 
     /// Marks a task, and all groups above it, as those that should go on as soon as they may.

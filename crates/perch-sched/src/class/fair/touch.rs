@@ -78,9 +78,6 @@ impl RunQueues {
     }
 
     fn moment_on(&self, cpu: usize) -> Moment {
-        Moment {
-            ns: self.now,
-            pelt_ns: self.cpus[cpu].pelt.read(self.now),
-        }
+        Moment { ns: self.now, pelt_ns: self.cpus[cpu].pelt.read(self.now) }
     }
 }

@@ -22,15 +22,9 @@ impl RunQueues {
         let (queue, runs, wakes) = self.matching(current, wakee);
         let (cur, new) = (self.fair.entity(runs), self.fair.entity(wakes));
         let preempts = match self.rules.fair {
-            FairRules::Cfs {
-                wakeup_granularity_ns,
-                ..
-            } => cfs::preempts(
-                cur.vruntime,
-                new.vruntime,
-                new.weight,
-                wakeup_granularity_ns,
-            ),
+            FairRules::Cfs { wakeup_granularity_ns, .. } => {
+                cfs::preempts(cur.vruntime, new.vruntime, new.weight, wakeup_granularity_ns)
+            }
             FairRules::Eevdf { .. } => {
                 // A task that has never run was just forked.
                 let fork = self.run_time(wakee).sum_ns == 0;
@@ -101,12 +95,7 @@ impl RunQueues {
     fn is_over(&self, queue: QueueId, entity: EntityId) -> bool {
         let (fair, se) = (self.fair.queue(queue), self.fair.entity(entity));
         match self.rules.fair {
-            FairRules::Cfs {
-                latency_ns,
-                min_granularity_ns,
-                bounded,
-                ..
-            } => {
+            FairRules::Cfs { latency_ns, min_granularity_ns, bounded, .. } => {
                 let mut ideal_ns = self.fair.slice_ns(queue, entity, false);
                 if bounded {
                     ideal_ns = ideal_ns.min(latency_ns);

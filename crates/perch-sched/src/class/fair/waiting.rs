@@ -57,11 +57,7 @@ impl RunQueues {
 
     /// Returns the turn at which a walk over waiting tasks begins, see [`RunQueues::coldest`].
     pub(crate) fn first_turn(&self) -> u64 {
-        if self.rules.balance.newest_first {
-            u64::MAX
-        } else {
-            0
-        }
+        if self.rules.balance.newest_first { u64::MAX } else { 0 }
     }
 
     /// Returns the waiting task that was enqueued or picked least recently, among those after the

@@ -12,11 +12,7 @@ impl RunQueues {
         let c = &mut self.cpus[cpu];
         let now = c.pelt.read(self.now);
         let did = if c.rt.running {
-            Activity {
-                weight: 0,
-                runnable: 1,
-                running: true,
-            }
+            Activity { weight: 0, runnable: 1, running: true }
         } else {
             Activity::NONE
         };

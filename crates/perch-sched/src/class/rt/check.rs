@@ -12,8 +12,7 @@ impl RunQueues {
     /// overloaded. `told` says of a CPU whether an interrupt is on its way there.
     pub(crate) fn check_rt(&self, told: &dyn Fn(usize) -> bool) -> Result<(), Violation> {
         for (cpu, c) in self.cpus.iter().enumerate() {
-            self.check_rt_queue(cpu, told)
-                .map_err(|why| why.within(format_args!("cpu {cpu}")))?;
+            self.check_rt_queue(cpu, told).map_err(|why| why.within(format_args!("cpu {cpu}")))?;
             let running = c.current.is_some_and(|task| self.is_rt(task));
             hold!(
                 c.rt.running == running,
@@ -30,16 +29,8 @@ impl RunQueues {
 
     fn check_rt_queue(&self, cpu: usize, told: &dyn Fn(usize) -> bool) -> Result<(), Violation> {
         let c = &self.cpus[cpu];
-        let counted = if c.rt.limit.is_throttled() {
-            0
-        } else {
-            c.rt.runnable.len()
-        };
-        hold!(
-            c.rt.nr() == counted,
-            "{} real-time tasks count, and should {counted}",
-            c.rt.nr()
-        );
+        let counted = if c.rt.limit.is_throttled() { 0 } else { c.rt.runnable.len() };
+        hold!(c.rt.nr() == counted, "{} real-time tasks count, and should {counted}", c.rt.nr());
         let mut last = u8::MAX;
         for (priority, task) in c.rt.runnable.iter() {
             let t = &self.tasks[task];
@@ -51,17 +42,10 @@ impl RunQueues {
             );
             hold!(last >= priority, "task {task} is out of order");
             last = priority;
-            let pushable =
-                c.rt.pushable
-                    .iter()
-                    .filter(|&(p, t)| (p, t) == (priority, task));
+            let pushable = c.rt.pushable.iter().filter(|&(p, t)| (p, t) == (priority, task));
             let several = self.affinities[t.affinity].weight() > 1;
             let wanted = usize::from(several && t.life == Life::Queued);
-            hold!(
-                pushable.count() == wanted,
-                "task {task} is {:?}, pushable: {wanted}",
-                t.life
-            );
+            hold!(pushable.count() == wanted, "task {task} is {:?}, pushable: {wanted}", t.life);
         }
         let alone = c.rt.pushable.iter().find(|&(_, task)| {
             let t = &self.tasks[task];

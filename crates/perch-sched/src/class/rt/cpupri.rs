@@ -30,13 +30,7 @@ impl CpuPri {
         cpus[..words].copy_from_slice(CpuMask::full(nr_cpus).words());
         let mut counts = [0; LEVELS];
         counts[0] = nr_cpus as u32;
-        CpuPri {
-            of_cpu: vec![0; nr_cpus],
-            cpus,
-            counts,
-            levels: 1,
-            words,
-        }
+        CpuPri { of_cpu: vec![0; nr_cpus], cpus, counts, levels: 1, words }
     }
 
     /// Returns the level of `cpu`.
@@ -168,11 +162,7 @@ mod tests {
                     let is = |&cpu: &usize| words[cpu / 64] >> (cpu % 64) & 1 != 0;
                     (level, (0..n).filter(is).collect::<Vec<_>>())
                 });
-                assert_eq!(
-                    found,
-                    walked(&levels, priority, &allowed, &fits),
-                    "step {step}"
-                );
+                assert_eq!(found, walked(&levels, priority, &allowed, &fits), "step {step}");
                 let any = walked(&levels, priority, &allowed, &|_| true).is_some();
                 assert_eq!(cpupri.any_below(priority, &allowed), any, "step {step}");
             }

@@ -94,10 +94,7 @@ impl RunQueues {
                 "cpu {cpu}: overloaded {is}, marked {marked}"
             );
             let (level, highest) = (domain.cpupri.level(cpu), c.rt.runnable.highest());
-            hold!(
-                level == highest,
-                "cpu {cpu}: cpupri says {level}, not {highest}"
-            );
+            hold!(level == highest, "cpu {cpu}: cpupri says {level}, not {highest}");
         }
         let counts = domain.overload.counts();
         hold!(

@@ -74,10 +74,7 @@ impl RunQueues {
     /// Returns whether any CPU that `task` may use runs a lower priority.
     pub(super) fn any_lower(&mut self, task: TaskId) -> bool {
         let priority = self.tasks[task].rt.priority;
-        let any = self
-            .rt_domain()
-            .cpupri
-            .any_below(priority, self.allowed(task));
+        let any = self.rt_domain().cpupri.any_below(priority, self.allowed(task));
         self.read_cpupri(priority, None);
         any
     }
@@ -123,8 +120,7 @@ impl RunQueues {
                 return cpu;
             }
         }
-        near.or_else(|| self.rotate(here, |number| lowest[number]))
-            .unwrap_or(cpu)
+        near.or_else(|| self.rotate(here, |number| lowest[number])).unwrap_or(cpu)
     }
 
     /// Returns the next CPU of a set after the one that this CPU's last such choice fell on,

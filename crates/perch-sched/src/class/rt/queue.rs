@@ -102,11 +102,7 @@ impl RtQueue {
     /// Counts the runnable tasks again. The caller does so after the class was throttled or
     /// released.
     pub fn count(&mut self) {
-        self.counted = if self.limit.is_throttled() {
-            0
-        } else {
-            self.runnable.len()
-        };
+        self.counted = if self.limit.is_throttled() { 0 } else { self.runnable.len() };
     }
 
     /// Enqueues a task behind those of equal priority.

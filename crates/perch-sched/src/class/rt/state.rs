@@ -73,11 +73,6 @@ impl RtEntity {
             (0, 1024) => 1024,
             (min, _) => min,
         };
-        RtEntity {
-            priority: spec.priority,
-            slices: spec.slices,
-            ticks: 0,
-            capacity,
-        }
+        RtEntity { priority: spec.priority, slices: spec.slices, ticks: 0, capacity }
     }
 }

@@ -107,11 +107,7 @@ impl RunQueues {
         let queue = &mut self.cpus[cpu].rt.runnable;
         queue.remove(task);
         queue.push_back(priority, task);
-        if self.pick_rt(cpu) == Some(task) {
-            Yield::Keeps
-        } else {
-            Yield::GivesWay
-        }
+        if self.pick_rt(cpu) == Some(task) { Yield::Keeps } else { Yield::GivesWay }
     }
 
     /// Returns whether the running task would be picked again. If so, the CPU does not switch.

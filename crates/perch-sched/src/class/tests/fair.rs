@@ -75,11 +75,7 @@ fn three_tasks_all_run_within_their_period(era: Era) {
     q.schedule(0);
     q.ticks(0, 30);
     for task in 0..3 {
-        assert!(
-            q.ran_ms(task) >= 20,
-            "task {task} ran {} ms",
-            q.ran_ms(task)
-        );
+        assert!(q.ran_ms(task) >= 20, "task {task} ran {} ms", q.ran_ms(task));
     }
 }
 
@@ -179,10 +175,7 @@ fn moved_task_does_not_starve_nor_hog(era: Era) {
     q.ticks(1, 750);
     for task in 0..3u32 {
         let got = q.ran_ms(task) - ran[task as usize];
-        assert!(
-            (900..=1100).contains(&got),
-            "task {task} got {got} ms of 3000"
-        );
+        assert!((900..=1100).contains(&got), "task {task} got {got} ms of 3000");
     }
 }
 
@@ -220,10 +213,7 @@ fn expected_utilisation_outlasts_a_sleep(era: Era) {
     q.ticks(0, 250);
     q.rq.migrate(sleeper);
     let average = q.rq.task_average(sleeper).util;
-    assert!(
-        q.rq.expected_util(sleeper) > 300 && average < 60,
-        "{average}"
-    );
+    assert!(q.rq.expected_util(sleeper) > 300 && average < 60, "{average}");
 }
 
 fn second_task_crowds_the_queue(era: Era) {
@@ -334,10 +324,7 @@ fn sleeper_that_owes_time_stays_in_eevdf_only(era: Era) {
     assert_eq!(kept.is_some(), is_eevdf(era));
     if let Some((q, task)) = kept {
         assert!(q.rq.is_delayed(task) && q.rq.on_queue(task));
-        assert_eq!(
-            (q.rq.nr(0), q.rq.nr_delayed(0), q.rq.nr_runnable_fair(0)),
-            (2, 1, 1)
-        );
+        assert_eq!((q.rq.nr(0), q.rq.nr_delayed(0), q.rq.nr_runnable_fair(0)), (2, 1, 1));
     }
 }
 
@@ -351,11 +338,7 @@ fn delayed_sleeper_leaves_when_its_turn_comes() {
             q.ticks(0, 1);
             left.extend(q.effects());
         }
-        assert!(
-            left.iter()
-                .any(|e| matches!(e, Effect::Paid(t, 0) if *t == task)),
-            "{left:?}"
-        );
+        assert!(left.iter().any(|e| matches!(e, Effect::Paid(t, 0) if *t == task)), "{left:?}");
         assert_eq!((q.rq.nr(0), q.rq.is_delayed(task)), (1, false));
         q.check();
     }

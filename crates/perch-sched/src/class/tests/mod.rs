@@ -64,10 +64,7 @@ const FAIR: NewTask = NewTask {
     slices: false,
     uclamp: (0, 1024),
     affinity: MaskId(0),
-    footprint: Footprint {
-        lines: 0,
-        common: 0,
-    },
+    footprint: Footprint { lines: 0, common: 0 },
     space: None,
     group: None,
     carries: false,
@@ -107,9 +104,8 @@ impl Queues {
             mask.insert(cpu);
             Arc::new(mask)
         };
-        let masks: Vec<Arc<CpuMask>> = std::iter::once(Arc::new(CpuMask::full(n)))
-            .chain((0..n).map(one))
-            .collect();
+        let masks: Vec<Arc<CpuMask>> =
+            std::iter::once(Arc::new(CpuMask::full(n))).chain((0..n).map(one)).collect();
         let setup = Setup {
             machine: &machine,
             topology: &topology,
@@ -124,17 +120,9 @@ impl Queues {
         };
         let mut host = Host::new(topology.clone());
         let ids: Vec<GroupId> = groups.iter().map(|_| host.add_group()).collect();
-        let list: IdVec<TaskId, Task> = (0..)
-            .map(TaskId)
-            .zip(tasks)
-            .map(|(id, spec)| Task::new(id, spec))
-            .collect();
-        let of = New {
-            setup: &setup,
-            rules: EraRules::new(era, n),
-            groups: &ids,
-            has_lines,
-        };
+        let list: IdVec<TaskId, Task> =
+            (0..).map(TaskId).zip(tasks).map(|(id, spec)| Task::new(id, spec)).collect();
+        let of = New { setup: &setup, rules: EraRules::new(era, n), groups: &ids, has_lines };
         let mut rq = RunQueues::new(&of, list);
         // Times of 0 mean that something never happened.
         rq.pass_to(1000 * MS);

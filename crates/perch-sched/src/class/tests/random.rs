@@ -69,14 +69,8 @@ fn books_agree_after_random_operations(era: Era) {
 }
 
 fn books_of_groups_agree_after_random_operations(era: Era) {
-    let outer = NewGroup {
-        parent: None,
-        shares: 1024,
-    };
-    let inner = NewGroup {
-        parent: Some(0),
-        shares: 512,
-    };
+    let outer = NewGroup { parent: None, shares: 1024 };
+    let inner = NewGroup { parent: Some(0), shares: 512 };
     for seed in 0..10 {
         operate(era, &[outer, inner], seed, 300);
     }

@@ -32,10 +32,7 @@ in_every_era! {
 }
 
 fn pinned(priority: u8, cpu: u32) -> NewTask {
-    NewTask {
-        affinity: MaskId(cpu + 1),
-        ..fifo(priority)
-    }
+    NewTask { affinity: MaskId(cpu + 1), ..fifo(priority) }
 }
 
 fn real_time_comes_before_fair(era: Era) {
@@ -68,10 +65,7 @@ fn fifo_task_never_ends_its_turn(era: Era) {
 }
 
 fn round_robin_tasks_take_turns(era: Era) {
-    let rr = NewTask {
-        slices: true,
-        ..fifo(10)
-    };
+    let rr = NewTask { slices: true, ..fifo(10) };
     let mut q = Queues::new(era, &[rr; 2]);
     q.fork(0, 0);
     q.fork(0, 1);
@@ -134,10 +128,7 @@ fn hog_leaves_fair_tasks_their_share(era: Era) {
     q.ticks(0, 2500);
     // 5 % of ten seconds, in steps of a tick.
     let (fair, rt) = (q.ran_ms(0), q.ran_ms(1));
-    assert!(
-        (350..=650).contains(&fair),
-        "fair {fair}, real-time {rt} ms"
-    );
+    assert!((350..=650).contains(&fair), "fair {fair}, real-time {rt} ms");
 }
 
 fn waiting_task_is_pushed_to_an_idle_cpu(era: Era) {
@@ -145,11 +136,7 @@ fn waiting_task_is_pushed_to_an_idle_cpu(era: Era) {
     q.fork(0, 0);
     q.schedule(0);
     q.fork(0, 1);
-    assert!(
-        q.effects()
-            .iter()
-            .any(|e| matches!(e, Effect::Overloaded(0)))
-    );
+    assert!(q.effects().iter().any(|e| matches!(e, Effect::Overloaded(0))));
     assert!(q.rq.arrives(0, TaskId(1)).pushes);
     let Push::To(task, to) = q.rq.next_push(0, 0) else {
         panic!("nothing to push");
@@ -200,11 +187,7 @@ fn highest_waiting_task_is_pulled(era: Era) {
 }
 
 fn choose(q: &mut Queues, task: u32, prev: usize, exec: bool) -> Choice {
-    let wake = Wake {
-        prev_cpu: prev,
-        exec,
-        ..Wake::default()
-    };
+    let wake = Wake { prev_cpu: prev, exec, ..Wake::default() };
     q.rq.choose(TaskId(task), &wake, 0)
 }
 
@@ -286,8 +269,5 @@ fn last_task_to_leave_pulls(era: Era) {
         departure.pulls
     };
     // The next task has the same priority, then a lower one, then there is none.
-    assert_eq!(
-        [leave(&mut q), leave(&mut q), leave(&mut q)],
-        [false, true, true]
-    );
+    assert_eq!([leave(&mut q), leave(&mut q), leave(&mut q)], [false, true, true]);
 }

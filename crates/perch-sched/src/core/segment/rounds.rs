@@ -13,10 +13,7 @@ impl Sched<'_> {
         let now = self.rq.now();
         let t = self.rq.task_mut(task);
         let c = &mut self.cpus[cpu];
-        let span = |work_ns: u64| Span {
-            work_ns,
-            wall_ns: c.wall_ns(work_ns),
-        };
+        let span = |work_ns: u64| Span { work_ns, wall_ns: c.wall_ns(work_ns) };
         let first = span(of.held_ns + std::mem::take(&mut t.debt_ns));
         let streak = Streak {
             rounds: of.rounds,
@@ -39,11 +36,7 @@ impl Sched<'_> {
     pub(super) fn finish_streak(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         if let Some(streak) = c.segment.streak.take() {
-            c.segment.ended = Some(Ended {
-                round: streak.rounds - 1,
-                held: true,
-                whole: true,
-            });
+            c.segment.ended = Some(Ended { round: streak.rounds - 1, held: true, whole: true });
         }
     }
 
@@ -65,11 +58,7 @@ impl Sched<'_> {
         let done = (kind::SEGMENT, cpu as u32) < self.handled;
         let stretch = streak.at(self.rq.now(), done);
         self.rq.task_mut(task).left_ns = stretch.span.work_ns;
-        c.segment.ended = Some(Ended {
-            round: stretch.round,
-            held: stretch.held,
-            whole: false,
-        });
+        c.segment.ended = Some(Ended { round: stretch.round, held: stretch.held, whole: false });
         c.segment.start_ns = stretch.from_ns;
         c.segment.tag = c.segment.tag.wrapping_add(1);
         let tag = c.segment.tag;

@@ -74,21 +74,11 @@ impl Streak {
 
     fn held(&self, round: u64) -> Stretch {
         let span = if round == 0 { self.first } else { self.held };
-        Stretch {
-            round,
-            held: true,
-            from_ns: self.freed_ns(round) - span.wall_ns,
-            span,
-        }
+        Stretch { round, held: true, from_ns: self.freed_ns(round) - span.wall_ns, span }
     }
 
     fn free(&self, round: u64) -> Stretch {
-        Stretch {
-            round,
-            held: false,
-            from_ns: self.freed_ns(round),
-            span: self.free,
-        }
+        Stretch { round, held: false, from_ns: self.freed_ns(round), span: self.free }
     }
 
     fn before(&self, stretch: Stretch) -> Option<Stretch> {
@@ -107,11 +97,7 @@ impl Streak {
             Some(since) => {
                 let period = self.free.wall_ns + self.held.wall_ns;
                 let (round, rest) = (since / period, since % period);
-                if rest < self.free.wall_ns {
-                    self.free(round)
-                } else {
-                    self.held(round + 1)
-                }
+                if rest < self.free.wall_ns { self.free(round) } else { self.held(round + 1) }
             }
         };
         while !done
@@ -131,10 +117,7 @@ mod tests {
     /// Compares every moment of a streak with a walk over its steps.
     #[test]
     fn a_moment_is_in_the_stretch_that_a_walk_finds() {
-        let span = |ns| Span {
-            work_ns: ns,
-            wall_ns: ns,
-        };
+        let span = |ns| Span { work_ns: ns, wall_ns: ns };
         for (first, free, held) in [(9, 2, 5), (5, 0, 5), (1, 1, 1), (7, 3, 1)] {
             let streak = Streak {
                 rounds: 6,

@@ -181,12 +181,7 @@ pub(super) struct Map {
 
 impl Map {
     pub fn new(layouts: Layouts, counters: usize, mask_lines: usize, mask_bits: usize) -> Map {
-        Map {
-            layouts,
-            counters,
-            mask_lines,
-            mask_bits,
-        }
+        Map { layouts, counters, mask_lines, mask_bits }
     }
 
     pub fn nr_lines(&self) -> usize {
@@ -296,10 +291,7 @@ impl Map {
 
 /// Returns the place of a byte of the root domain.
 fn root(byte: u32) -> Place {
-    Place {
-        line: (byte / LINE) as usize,
-        offset: byte % LINE,
-    }
+    Place { line: (byte / LINE) as usize, offset: byte % LINE }
 }
 
 /// Returns the place of an object on a line of its own.

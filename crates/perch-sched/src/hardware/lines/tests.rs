@@ -11,20 +11,13 @@ const COUNT: Field = Field::RtoCount(0);
 /// Returns a random machine that models contended lines, and its costs.
 fn contended(seed: u64, hold_ns: u32) -> (Machine, Costs) {
     let mut machine = Machine::random(seed, 48);
-    machine.hardware.contended_line = Some(ContendedLine {
-        hit_ns: 1,
-        atomic_ns: 5,
-        hold_ns,
-    });
+    machine.hardware.contended_line = Some(ContendedLine { hit_ns: 1, atomic_ns: 5, hold_ns });
     let costs = Costs::new(&machine);
     (machine, costs)
 }
 
 fn lines(machine: &Machine, counters: Layout) -> Lines {
-    let layouts = Layouts {
-        counters,
-        rearranged: false,
-    };
+    let layouts = Layouts { counters, rearranged: false };
     Lines::new(machine, layouts).expect("it has figures")
 }
 
@@ -41,19 +34,13 @@ fn add(lines: &mut Lines, costs: &Costs, at_ns: u64, cpu: usize) -> u64 {
 fn a_machine_without_figures_has_no_such_lines() {
     let (mut machine, _) = contended(1, 0);
     machine.hardware.contended_line = None;
-    let layouts = Layouts {
-        counters: Layout::Shared,
-        rearranged: false,
-    };
+    let layouts = Layouts { counters: Layout::Shared, rearranged: false };
     assert!(Lines::new(&machine, layouts).is_none());
 }
 
 #[test]
 fn fields_lie_where_the_reports_of_the_series_have_them() {
-    let layouts = |counters, rearranged| Layouts {
-        counters,
-        rearranged,
-    };
+    let layouts = |counters, rearranged| Layouts { counters, rearranged };
     let stock = Map::new(layouts(Layout::Shared, false), 1, 1, 512);
     let at = |map: &Map, field| map.describe(map.field(field));
     let first = "root_domain+0x0".to_string();
@@ -82,10 +69,7 @@ fn fields_lie_where_the_reports_of_the_series_have_them() {
 fn no_two_objects_share_a_line() {
     for (counters, nr) in [(Layout::Shared, 1), (Layout::NodePadded, 6)] {
         for mask_lines in [1, 2, 16] {
-            let layouts = Layouts {
-                counters,
-                rearranged: false,
-            };
+            let layouts = Layouts { counters, rearranged: false };
             let map = Map::new(layouts, nr, mask_lines, 512);
             let mut fields = vec![Field::Overloaded, Field::RtoMask, Field::RtoLock];
             fields.extend((0..101).map(Field::CpupriMask));
@@ -106,10 +90,7 @@ fn no_two_objects_share_a_line() {
 
 #[test]
 fn a_cpu_sets_its_bit_and_reads_all() {
-    let layouts = Layouts {
-        counters: Layout::Shared,
-        rearranged: false,
-    };
+    let layouts = Layouts { counters: Layout::Shared, rearranged: false };
     let map = Map::new(layouts, 1, 3, 512);
     let lines = |access, cpu| map.lines(Field::RtoMask, access, cpu);
     let first = lines(Access::Store, 0).start;
@@ -262,10 +243,7 @@ fn readers_share_until_somebody_writes() {
     // A CPU that writes waits for the invalidation of the farthest copy; then all others have to
     // fetch the line again.
     let farthest = (0..3).map(|cpu| costs.transfer_ns(1, cpu, 3)).max();
-    assert_eq!(
-        Some(add(&mut lines, &costs, 200_000, 3)),
-        farthest.map(|ns| ns + 5)
-    );
+    assert_eq!(Some(add(&mut lines, &costs, 200_000, 3)), farthest.map(|ns| ns + 5));
     assert!(load(&mut lines, &costs, 300_000, 0) > 1);
 }
 
@@ -298,14 +276,7 @@ fn one_after_the_other_at_one_moment() {
     let mut lines = lines(&machine, Layout::Shared);
     add(&mut lines, &costs, 0, 0);
     let mask = Field::RtoMask;
-    lines.access(
-        &costs,
-        0,
-        0,
-        Symbol::EnqueuePushableTask,
-        mask,
-        Access::Store,
-    );
+    lines.access(&costs, 0, 0, Symbol::EnqueuePushableTask, mask, Access::Store);
     let transfer_ns = costs.transfer_ns(1, 0, 1);
     // The CPU stores to the mask first, then to the count; later neither would be on its way.
     let symbol = Symbol::DequeuePushableTask;

@@ -185,10 +185,7 @@ fn a_set_comes_from_the_nearest_llc_that_holds_it() {
         let mut world = World::new(&machine, space(256, 0), 1, 2, 0);
         world.run(0, cpus[0])
     };
-    assert!(
-        distances.iter().all(|&ns| ns <= memory),
-        "{distances:?}, memory {memory}"
-    );
+    assert!(distances.iter().all(|&ns| ns <= memory), "{distances:?}, memory {memory}");
     assert!(distances.is_sorted(), "{distances:?}");
 }
 

@@ -39,12 +39,7 @@ impl System for Calls {
         let priority: libc::c_int = 0;
         // SAFETY: the kernel reads struct sched_param, which is one int, while the call lasts.
         let done = unsafe {
-            libc::syscall(
-                libc::SYS_sched_setscheduler,
-                tid,
-                policy,
-                &raw const priority,
-            )
+            libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const priority)
         };
         match done {
             0 => Ok(()),
@@ -60,10 +55,7 @@ mod tests {
     #[test]
     fn a_policy_is_read_and_set() {
         let mut calls = Calls;
-        let task = rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs();
+        let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         // Also where the tests run as SCHED_BATCH.
         let policy = calls.policy(task).unwrap();
         calls.set_policy(task, policy).unwrap();

@@ -56,11 +56,7 @@ impl Lab {
         fs::create_dir_all(root.path().join("proc/self/task/1")).unwrap();
         let tasks = Tasks::default();
         let members = Members::new(Tree::new(root.path()), tasks.clone());
-        let mut lab = Lab {
-            root,
-            tasks,
-            members,
-        };
+        let mut lab = Lab { root, tasks, members };
         lab.follow(rules);
         lab
     }
@@ -76,16 +72,11 @@ impl Lab {
 
     /// A thread of a process, with the flags of its stat.
     fn task(&self, process: u32, tid: u32, comm: &str, user: u32, (flags, policy): (u32, i32)) {
-        let stat = format!(
-            "{tid} ({comm}) S 1 1 1 0 -1 {flags} {}0 {policy} 0 0\n",
-            "0 ".repeat(30)
-        );
+        let stat =
+            format!("{tid} ({comm}) S 1 1 1 0 -1 {flags} {}0 {policy} 0 0\n", "0 ".repeat(30));
         let status = format!("Name:\t{comm}\nUid:\t7\t{user}\t7\t7\n");
         let root = self.root.path().join("proc");
-        for folder in [
-            root.join(format!("{process}/task/{tid}")),
-            root.join(tid.to_string()),
-        ] {
+        for folder in [root.join(format!("{process}/task/{tid}")), root.join(tid.to_string())] {
             // The folder of a thread that is not its process's first is there, and not listed.
             write(&folder.join("stat"), &stat);
             write(&folder.join("comm"), &format!("{comm}\n"));
@@ -121,10 +112,7 @@ fn a_cgroup_has_its_tasks_in_and_nobody_else() {
     lab.cgroup("/webs", "16\n");
     lab.tasks.policies.borrow_mut().insert(1, OTHER);
     let found = lab.members.look();
-    let expected = Found {
-        members: 3,
-        ..Found::default()
-    };
+    let expected = Found { members: 3, ..Found::default() };
     assert_eq!(found, expected);
     let inside = [
         (1, OTHER),
@@ -159,11 +147,7 @@ fn a_child_that_left_before_a_look_is_put_back() {
     lab.task(20, 20, "child", 0, (0, EXT));
     for _ in 1..WALK_EVERY {
         lab.members.look();
-        assert_eq!(
-            lab.policies(),
-            [(10, EXT), (20, EXT)],
-            "only a walk finds it"
-        );
+        assert_eq!(lab.policies(), [(10, EXT), (20, EXT)], "only a walk finds it");
     }
     lab.members.look();
     assert_eq!(lab.policies(), [(10, EXT), (20, OTHER)]);

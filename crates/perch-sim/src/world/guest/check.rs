@@ -56,11 +56,7 @@ impl Guests {
                         at()
                     );
                 }
-                hold!(
-                    !v.halting || inside.is_none(),
-                    "{}: halts with a task on it",
-                    at()
-                );
+                hold!(!v.halting || inside.is_none(), "{}: halts with a task on it", at());
             }
             let vhost = guest.vhost.map(|task| sched.life(task));
             hold!(
@@ -71,10 +67,7 @@ impl Guests {
             let inside = inside.filter(|&(id, _)| self.place(id) == Place::Guest(number));
             let ran_ns: u64 = inside.map(|(_, t)| t.ran_ns).sum();
             let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task)).sum();
-            hold!(
-                ran_ns <= had_ns,
-                "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}"
-            );
+            hold!(ran_ns <= had_ns, "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}");
         }
         Ok(())
     }
@@ -120,10 +113,7 @@ impl Guests {
                 at[1]
             );
             let (reasons, wanted) = (reasons[id.index()] + at[2], u32::from(life == Life::Asleep));
-            hold!(
-                reasons == wanted,
-                "task {id} is {life:?} with {reasons} reasons to wake"
-            );
+            hold!(reasons == wanted, "task {id} is {life:?} with {reasons} reasons to wake");
             let nowhere = life == Life::Unborn || self.place(id) == Place::Outside;
             hold!(
                 nowhere || sched.allowed(id).contains(t.vcpu.index()),

@@ -476,10 +476,7 @@ impl Guests {
     /// The counts since the last call of `start_counting`.
     pub fn take_metrics(&mut self, sched: &Sched<'_>) -> GuestMetrics {
         let vcpus_ran_ns = self.take_ran(sched);
-        GuestMetrics {
-            vcpus_ran_ns,
-            ..std::mem::take(&mut self.metrics)
-        }
+        GuestMetrics { vcpus_ran_ns, ..std::mem::take(&mut self.metrics) }
     }
 
     /// The time that all vCPUs have run since the last call, nanoseconds.

@@ -82,11 +82,7 @@ impl Scheduler {
         let (here, there) = (self.nr(this), self.nr(prev));
         let left = here.saturating_sub(sync.into());
         let both_idle = left <= there && left + there <= 1;
-        if both_idle || 100 * (left + 1) <= AFFINE_PCT * there {
-            this
-        } else {
-            prev
-        }
+        if both_idle || 100 * (left + 1) <= AFFINE_PCT * there { this } else { prev }
     }
 
     /// The vCPU to which a new task goes: the first of the least loaded ones that it may use.
@@ -150,9 +146,7 @@ impl Scheduler {
         }
         let desperate = self.vcpus[vcpu].failed >= 3;
         let queue = &mut self.vcpus[from].queue;
-        let at = queue
-            .iter()
-            .rposition(|&t| could(t) && (desperate || may(t)));
+        let at = queue.iter().rposition(|&t| could(t) && (desperate || may(t)));
         let Some(at) = at else {
             self.vcpus[vcpu].failed += u32::from(ticks);
             return None;
@@ -214,10 +208,7 @@ mod tests {
         let mut s = loaded(&[0, 2, 4]);
         let hot = |t| t == TaskId(203);
         let taken = s.steal(VcpuId(0), false, |_| true, |t| !hot(t));
-        let expected = Stolen {
-            task: TaskId(202),
-            from: VcpuId(2),
-        };
+        let expected = Stolen { task: TaskId(202), from: VcpuId(2) };
         assert_eq!(taken, Some(expected));
         assert_eq!(s.pick(VcpuId(0)), Some(TaskId(202)));
         // Two tasks are too few for a vCPU that has one itself.

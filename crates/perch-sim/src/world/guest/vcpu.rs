@@ -144,8 +144,7 @@ impl World {
         let taken = [prodded, tick, !packets.is_empty()];
         let taken = taken.into_iter().filter(|&t| t).count() as u64;
         if taken > 0 {
-            self.guests
-                .charge(sched, cpu, task, taken * 2 * spec.exit_ns);
+            self.guests.charge(sched, cpu, task, taken * 2 * spec.exit_ns);
         }
         if tick {
             self.guests.metrics.ticks += 1;

@@ -69,12 +69,7 @@ pub struct Arguments {
     pub name: Option<String>,
     /// The kernel of arms that name none of their own: a version such as 7.2, or a file [default: the
     /// newest 7.2 at hand]
-    #[arg(
-        long,
-        value_name = "VERSION|FILE",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "VERSION|FILE", default_value = "", hide_default_value = true)]
     pub kernel: String,
     /// CPUs of the machine to keep, a number or `all`
     #[arg(long, value_name = "N", default_value_t = Limit(Cpus::AtMost(DEFAULT_CPUS)),

@@ -51,10 +51,7 @@ impl Arm {
             return Err("it is empty: expected stock, perch, or NAME=PROGRAM".into());
         };
         let (name, first) = named(first)?;
-        let with = words
-            .iter()
-            .rposition(|word| word == WITH)
-            .filter(|at| *at > 0);
+        let with = words.iter().rposition(|word| word == WITH).filter(|at| *at > 0);
         let (mine, changes) = match with {
             None => (&words[1..], &[][..]),
             Some(at) => (&words[1..at], &words[at + 1..]),
@@ -82,13 +79,7 @@ impl Arm {
         // The name has a column of its own in tables.
         let all = [&[first], &words[1..]].concat();
         let all: Vec<String> = all.iter().map(|word| quoted(word)).collect();
-        Ok(Arm {
-            words: all.join(" "),
-            name,
-            scheduler,
-            image,
-            kernel: Kernel::of(changes?),
-        })
+        Ok(Arm { words: all.join(" "), name, scheduler, image, kernel: Kernel::of(changes?) })
     }
 
     /// The program that loads the arm's scheduler, with its arguments; none for the kernel's own.
@@ -140,7 +131,7 @@ fn on(first: &str) -> Result<(&str, Option<String>), BadValue> {
     };
     if scheduler.is_empty() {
         return Err(
-            format!("no scheduler before `{first}`: expected for example stock{first}").into(),
+            format!("no scheduler before `{first}`: expected for example stock{first}").into()
         );
     }
     if kernel.is_empty() {
@@ -186,9 +177,7 @@ fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, BadValue> {
         }
         ("perch", Some(set)) => {
             let mut settings = Settings::default();
-            settings
-                .set_all(&[set])
-                .map_err(|error| error.to_string())?;
+            settings.set_all(&[set]).map_err(|error| error.to_string())?;
             Ok(Scheduler::Perch(set.to_string()))
         }
         _ => {
@@ -236,10 +225,7 @@ mod tests {
                 "/bin/perch run --set cluster=perch,balance_ms=8"
             )
         );
-        assert_eq!(
-            arm("near=perch:cluster=perch").2,
-            "/bin/perch run --set cluster=perch"
-        );
+        assert_eq!(arm("near=perch:cluster=perch").2, "/bin/perch run --set cluster=perch");
         assert_eq!(
             arm("cosmos=scx_cosmos -s 700"),
             words("cosmos", "scx_cosmos -s 700", "scx_cosmos -s 700")
@@ -274,28 +260,13 @@ mod tests {
             assert_eq!(arm(text), (name, image, loader, words), "{text}");
         };
         same("old=stock@7.2", ["old", "7.2", "", "stock@7.2"]);
-        same(
-            "stock@/a=b/bzImage",
-            ["stock", "/a=b/bzImage", "", "stock@/a=b/bzImage"],
-        );
-        same(
-            "new=stock@'/my kernel/a@b'",
-            ["new", "/my kernel/a@b", "", "'stock@/my kernel/a@b'"],
-        );
-        same(
-            "p=perch@6.18",
-            ["p", "6.18", "/bin/perch run", "perch@6.18"],
-        );
+        same("stock@/a=b/bzImage", ["stock", "/a=b/bzImage", "", "stock@/a=b/bzImage"]);
+        same("new=stock@'/my kernel/a@b'", ["new", "/my kernel/a@b", "", "'stock@/my kernel/a@b'"]);
+        same("p=perch@6.18", ["p", "6.18", "/bin/perch run", "perch@6.18"]);
         let set = "/bin/perch run --set cluster=perch";
-        same(
-            "perch:cluster=perch@7.2",
-            ["perch", "7.2", set, "perch:cluster=perch@7.2"],
-        );
+        same("perch:cluster=perch@7.2", ["perch", "7.2", set, "perch:cluster=perch@7.2"]);
         let words = "scx_cosmos@7.2 -s 700 --at a@b with clusters=off";
-        same(
-            words,
-            ["scx_cosmos", "7.2", "scx_cosmos -s 700 --at a@b", words],
-        );
+        same(words, ["scx_cosmos", "7.2", "scx_cosmos -s 700 --at a@b", words]);
         same("stock", ["stock", "", "", "stock"]);
     }
 
@@ -317,10 +288,7 @@ mod tests {
             ("stock with clutser=off", "`clutser=off`"),
             ("stock@", "no kernel after `stock@`: expected a version"),
             ("x=@7.2", "no scheduler before `@7.2`"),
-            (
-                "stock with clusters=off@7.2",
-                "behind the scheduler: `stock@7.2`",
-            ),
+            ("stock with clusters=off@7.2", "behind the scheduler: `stock@7.2`"),
             ("stock with feature=NO_SIS_UTIL@7.2", "`stock@7.2`"),
             ("stock with clusters=off @7.2", "`@7.2` stands alone"),
             ("scx_cosmos -s 700 @7.2", "`scx_cosmos@7.2`"),

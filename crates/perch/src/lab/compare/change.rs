@@ -105,10 +105,7 @@ impl Write {
     /// Reads [`Write::argument`].
     pub fn parse(text: &str) -> Result<Write, BadValue> {
         let (file, value) = text.split_once('=').ok_or("expected FILE=VALUE")?;
-        Ok(Write {
-            file: file.to_string(),
-            value: value.to_string(),
-        })
+        Ok(Write { file: file.to_string(), value: value.to_string() })
     }
 
     /// Writes the value.
@@ -128,9 +125,7 @@ impl Write {
             },
             _ => String::new(),
         };
-        Err(Failure::run(format!(
-            "cannot write {value} to {file}: {error}{hint}"
-        )))
+        Err(Failure::run(format!("cannot write {value} to {file}: {error}{hint}")))
     }
 }
 
@@ -144,36 +139,17 @@ mod tests {
             Ok(Change::Write(write)) => write.argument(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(
-            write("feature=NO_SIS_UTIL"),
-            "/sys/kernel/debug/sched/features=NO_SIS_UTIL"
-        );
-        assert_eq!(
-            write("cache=off"),
-            "/sys/kernel/debug/sched/llc_balancing/enabled=0"
-        );
+        assert_eq!(write("feature=NO_SIS_UTIL"), "/sys/kernel/debug/sched/features=NO_SIS_UTIL");
+        assert_eq!(write("cache=off"), "/sys/kernel/debug/sched/llc_balancing/enabled=0");
         assert_eq!(
             write("kernel.sched_autogroup_enabled=0"),
             "/proc/sys/kernel/sched_autogroup_enabled=0"
         );
         assert_eq!(write("/sys/x=a=b"), "/sys/x=a=b");
-        assert_eq!(
-            "boot=isolcpus=2,3".parse(),
-            Ok(Change::Boot("isolcpus=2,3".to_string()))
-        );
+        assert_eq!("boot=isolcpus=2,3".parse(), Ok(Change::Boot("isolcpus=2,3".to_string())));
         assert_eq!("clusters=off".parse(), Ok(Change::HideClusters));
-        for bad in [
-            "clusters",
-            "clusters=",
-            "clusters=on",
-            "NO_SIS_UTIL",
-            "x=1",
-            "cache=maybe",
-        ] {
-            assert!(
-                bad.parse::<Change>().unwrap_err().to_string().contains(bad),
-                "{bad}"
-            );
+        for bad in ["clusters", "clusters=", "clusters=on", "NO_SIS_UTIL", "x=1", "cache=maybe"] {
+            assert!(bad.parse::<Change>().unwrap_err().to_string().contains(bad), "{bad}");
         }
     }
 
@@ -181,10 +157,7 @@ mod tests {
     fn a_file_that_is_not_there_is_named() {
         let write = Write::parse("/nonexistent/file=1").unwrap();
         let words = write.make().unwrap_err().message;
-        assert!(
-            words.contains("cannot write 1 to /nonexistent/file"),
-            "{words}"
-        );
+        assert!(words.contains("cannot write 1 to /nonexistent/file"), "{words}");
         assert!(words.contains("no such file"), "{words}");
     }
 }

@@ -46,11 +46,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
              recordings of one kernel are not alike; add --untimed, or leave --decisions out",
         ));
     }
-    match arguments
-        .arms
-        .iter()
-        .find(|arm| arm.scheduler != Scheduler::Stock)
-    {
+    match arguments.arms.iter().find(|arm| arm.scheduler != Scheduler::Stock) {
         None => Ok(()),
         Some(arm) => Err(refused(
             arm,
@@ -62,9 +58,7 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The words that run `command` and record its wake-ups.
 pub fn recorded(command: Vec<String>) -> Vec<String> {
-    let mut words = ["/bin/perch", "record", "-q", "-o", FILE, "--"]
-        .map(str::to_string)
-        .to_vec();
+    let mut words = ["/bin/perch", "record", "-q", "-o", FILE, "--"].map(str::to_string).to_vec();
     words.extend(command);
     words
 }
@@ -138,10 +132,7 @@ pub fn rows(arms: &[Decisions]) -> Vec<CountRow> {
         if arms.iter().any(|arm| count(arm) > 0) {
             rows.push(CountRow {
                 name: name.to_string(),
-                per_second: arms
-                    .iter()
-                    .map(|arm| Some(arm.per_second(count(arm))))
-                    .collect(),
+                per_second: arms.iter().map(|arm| Some(arm.per_second(count(arm)))).collect(),
             });
         }
     };
@@ -171,18 +162,11 @@ mod tests {
         let mut twice = old.clone();
         twice.add(&old);
         assert_eq!(rows(&[twice]), rows(std::slice::from_ref(&old)));
-        let found: Vec<(String, Vec<Option<f64>>)> = rows(&[old, none])
-            .into_iter()
-            .map(|row| (row.name, row.per_second))
-            .collect();
+        let found: Vec<(String, Vec<Option<f64>>)> =
+            rows(&[old, none]).into_iter().map(|row| (row.name, row.per_second)).collect();
         let expected = [(Reason::TargetIdle.name(), 20.0), (UNLIKE, 5.0)];
         let expected = expected.map(|(name, rate)| (name.to_string(), vec![Some(rate), Some(0.0)]));
         assert_eq!(found, expected);
-        assert!(
-            Decisions::of(&outcome, 7)
-                .doubt()
-                .unwrap()
-                .contains("7 wake-ups")
-        );
+        assert!(Decisions::of(&outcome, 7).doubt().unwrap().contains("7 wake-ups"));
     }
 }

@@ -32,19 +32,14 @@ impl Kernels {
             )));
         }
         let mut specs: Vec<&str> = Vec::new();
-        let mut kernels = Kernels {
-            found: Vec::new(),
-            of: Vec::new(),
-        };
+        let mut kernels = Kernels { found: Vec::new(), of: Vec::new() };
         for arm in arms {
             let spec = arm.image.as_deref().unwrap_or(shared);
             let index = match specs.iter().position(|known| *known == spec) {
                 Some(index) => index,
                 None => {
                     let kernel = Kernel::find(store, spec, arch);
-                    kernels
-                        .found
-                        .push(kernel.map_err(|error| not_found(arm, error))?);
+                    kernels.found.push(kernel.map_err(|error| not_found(arm, error))?);
                     specs.push(spec);
                     specs.len() - 1
                 }

@@ -30,12 +30,7 @@ const fn known(name: &'static str, read: fn(&[&str]) -> Vec<Score>) -> Known {
 
 /// A score of this name, unit and value, of which more is better if `more`.
 pub fn score(name: impl Into<String>, unit: &str, more: bool, value: f64) -> Score {
-    Score {
-        name: name.into(),
-        unit: unit.to_string(),
-        higher_is_better: more,
-        value,
-    }
+    Score { name: name.into(), unit: unit.to_string(), higher_is_better: more, value }
 }
 
 /// The names of all.
@@ -66,17 +61,11 @@ fn blocks<'a, 'b>(lines: &'a [&'b str], words: &str) -> Vec<&'a [&'b str]> {
     let begins = |at: &usize| lines[*at].starts_with(words);
     let starts: Vec<usize> = (0..lines.len()).filter(begins).collect();
     let ends = starts.iter().skip(1).copied().chain([lines.len()]);
-    starts
-        .iter()
-        .zip(ends)
-        .map(|(start, end)| &lines[*start..end])
-        .collect()
+    starts.iter().zip(ends).map(|(start, end)| &lines[*start..end]).collect()
 }
 
 fn hackbench(lines: &[&str]) -> Vec<Score> {
-    let times = lines
-        .iter()
-        .filter_map(|line| number(line.strip_prefix("Time: ")?));
+    let times = lines.iter().filter_map(|line| number(line.strip_prefix("Time: ")?));
     times.map(|s| score("time", "s", false, s)).collect()
 }
 
@@ -104,13 +93,8 @@ fn sysbench(lines: &[&str]) -> Vec<Score> {
         let rate = rate.or_else(|| Some(events / time.filter(|time| *time > 0.0)?));
         scores.extend(rate.map(|rate| score("events per second", "1/s", true, rate)));
         scores.push(score("events", "events", true, events));
-        let latency = lines
-            .iter()
-            .position(|line| line.starts_with("Latency (ms):"))?;
-        for (words, name) in [
-            ("avg:", "mean latency"),
-            ("95th percentile:", "95th latency"),
-        ] {
+        let latency = lines.iter().position(|line| line.starts_with("Latency (ms):"))?;
+        for (words, name) in [("avg:", "mean latency"), ("95th percentile:", "95th latency")] {
             let found = any_after(&lines[latency..], words);
             scores.extend(found.map(|ms| score(name, "ms", false, ms)));
         }
@@ -122,9 +106,7 @@ fn sysbench(lines: &[&str]) -> Vec<Score> {
 
 fn perf_bench(lines: &[&str]) -> Vec<Score> {
     let one = |lines: &&[&str]| -> Option<Score> {
-        let per_operation = lines
-            .iter()
-            .find(|line| line.trim_end().ends_with("usecs/op"));
+        let per_operation = lines.iter().find(|line| line.trim_end().ends_with("usecs/op"));
         if let Some(us) = per_operation.and_then(|line| number(line)) {
             return Some(score("time per operation", "us", false, us));
         }
@@ -144,9 +126,7 @@ fn schbench(lines: &[&str]) -> Vec<Score> {
             continue;
         };
         let rows = table[1..].iter().map_while(|line| {
-            let (percentile, rest) = line
-                .trim_start_matches(['*', ' ', '\t'])
-                .split_once("th:")?;
+            let (percentile, rest) = line.trim_start_matches(['*', ' ', '\t']).split_once("th:")?;
             Some((percentile, number(rest)?))
         });
         scores.extend(rows.map(|(percentile, us)| {
@@ -154,12 +134,7 @@ fn schbench(lines: &[&str]) -> Vec<Score> {
             score(name, "us", false, us)
         }));
     }
-    let last = |words: &str| {
-        lines
-            .iter()
-            .rev()
-            .find_map(|line| number(line.strip_prefix(words)?))
-    };
+    let last = |words: &str| lines.iter().rev().find_map(|line| number(line.strip_prefix(words)?));
     let rps = last("average rps:");
     scores.extend(rps.map(|rate| score("requests per second", "1/s", true, rate)));
     let transfers = last("avg worker transfer:");
@@ -197,9 +172,7 @@ fn cyclictest(lines: &[&str]) -> Vec<Score> {
         return Vec::new();
     };
     let threads = last.iter().map_while(|line| {
-        line.starts_with("T:")
-            .then(|| Some((after(line, "Avg:")?, after(line, "Max:")?)))
-            .flatten()
+        line.starts_with("T:").then(|| Some((after(line, "Avg:")?, after(line, "Max:")?))).flatten()
     });
     let threads: Vec<(f64, f64)> = threads.collect();
     if threads.is_empty() {
@@ -207,10 +180,7 @@ fn cyclictest(lines: &[&str]) -> Vec<Score> {
     }
     let mean = threads.iter().map(|(mean, _)| mean).sum::<f64>() / threads.len() as f64;
     let longest = threads.iter().map(|(_, most)| *most).fold(0.0, f64::max);
-    vec![
-        score("mean latency", "us", false, mean),
-        score("longest latency", "us", false, longest),
-    ]
+    vec![score("mean latency", "us", false, mean), score("longest latency", "us", false, longest)]
 }
 
 fn ping(lines: &[&str]) -> Vec<Score> {
@@ -249,10 +219,7 @@ mod tests {
 
     #[test]
     fn hackbench_of_debian_is_read() {
-        assert_eq!(
-            read(include_str!("output/hackbench.txt")),
-            ["- time: 0.458 s"]
-        );
+        assert_eq!(read(include_str!("output/hackbench.txt")), ["- time: 0.458 s"]);
     }
 
     #[test]
@@ -279,34 +246,18 @@ mod tests {
             ]
         );
         let threads = read(include_str!("output/sysbench-threads.txt"));
-        assert_eq!(
-            threads[0],
-            format!("+ events per second: {} 1/s", 1156.0 / 2.0097)
-        );
+        assert_eq!(threads[0], format!("+ events per second: {} 1/s", 1156.0 / 2.0097));
         assert_eq!(
             threads[1..],
-            [
-                "+ events: 1156 events",
-                "- mean latency: 4.36 ms",
-                "- 95th latency: 12.75 ms"
-            ]
+            ["+ events: 1156 events", "- mean latency: 4.36 ms", "- 95th latency: 12.75 ms"]
         );
-        assert_eq!(
-            read(include_str!("output/sysbench-memory.txt"))[1],
-            "+ events: 51200 events"
-        );
+        assert_eq!(read(include_str!("output/sysbench-memory.txt"))[1], "+ events: 51200 events");
     }
 
     #[test]
     fn perf_bench_of_debian_is_read() {
-        assert_eq!(
-            read(include_str!("output/perf-pipe.txt")),
-            ["- time per operation: 66.882 us"]
-        );
-        assert_eq!(
-            read(include_str!("output/perf-messaging.txt")),
-            ["- time: 0.525 s"]
-        );
+        assert_eq!(read(include_str!("output/perf-pipe.txt")), ["- time per operation: 66.882 us"]);
+        assert_eq!(read(include_str!("output/perf-messaging.txt")), ["- time: 0.525 s"]);
     }
 
     #[test]
@@ -342,10 +293,7 @@ mod tests {
     fn pings_are_told_apart_by_their_way() {
         assert_eq!(
             read(include_str!("output/ping.txt")),
-            [
-                "- pipe between CPUs 0 and 1: 98786.3 ns",
-                "- udp between CPUs 0 and 1: 98672.1 ns"
-            ]
+            ["- pipe between CPUs 0 and 1: 98786.3 ns", "- udp between CPUs 0 and 1: 98672.1 ns"]
         );
     }
 
@@ -363,10 +311,7 @@ mod tests {
     fn netperfs_transactions_are_read() {
         assert_eq!(
             read(include_str!("output/netperf.txt")),
-            [
-                "+ TCP_RR transactions: 53834.48 1/s",
-                "+ UDP_RR transactions: 51234.73 1/s"
-            ]
+            ["+ TCP_RR transactions: 53834.48 1/s", "+ UDP_RR transactions: 51234.73 1/s"]
         );
     }
 
@@ -374,10 +319,7 @@ mod tests {
     fn a_tbench_that_counted_nothing_has_no_score() {
         let nothing = include_str!("output/tbench.txt").replace("53.7477", "0");
         let words = scores(&nothing, &[]).unwrap_err().message;
-        assert!(
-            words.contains("no score") && words.contains("Throughput 0 MB"),
-            "{words}"
-        );
+        assert!(words.contains("no score") && words.contains("Throughput 0 MB"), "{words}");
     }
 
     /// A program that was ended in the middle of its output has no score, and none is made up.

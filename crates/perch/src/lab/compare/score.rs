@@ -25,10 +25,7 @@ pub fn scores(output: &str, wanted: &[Wanted]) -> Result<Vec<MeasuredScore>, Fai
     let labelled = parts.len() > 1;
     for (label, lines) in parts {
         let found = match wanted {
-            [] => KNOWN
-                .iter()
-                .flat_map(|known| (known.read)(&lines))
-                .collect(),
+            [] => KNOWN.iter().flat_map(|known| (known.read)(&lines)).collect(),
             _ => match chosen(wanted, &lines) {
                 Ok(found) => found,
                 // A command may say anything before its first result.
@@ -99,10 +96,7 @@ fn told(label: Option<&str>, words: &str, lines: &[&str]) -> Failure {
         return Failure::run(format!("the output{which} is empty: {words}"));
     }
     let last = &lines[lines.len().saturating_sub(SHOWN)..];
-    Failure::run(format!(
-        "the output{which}: {words}; its end is:\n{}",
-        last.join("\n")
-    ))
+    Failure::run(format!("the output{which}: {words}; its end is:\n{}", last.join("\n")))
 }
 
 /// The end of an output, for errors.
@@ -138,10 +132,7 @@ mod tests {
     #[test]
     fn an_output_without_scores_is_shown() {
         let words = refusal("it\nbroke\n", &[]);
-        assert!(
-            words.contains("hackbench") && words.contains("--score"),
-            "{words}"
-        );
+        assert!(words.contains("hackbench") && words.contains("--score"), "{words}");
         assert!(words.ends_with("its end is:\nit\nbroke"), "{words}");
         assert!(refusal("", &[]).contains("output is empty"));
         let words = refusal("label: n=1\nTime: 1\nlabel: n=2\nno\n", &[]);

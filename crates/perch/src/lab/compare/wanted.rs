@@ -83,18 +83,15 @@ impl fmt::Display for Wanted {
 impl Wanted {
     /// The number of the last line that has the words.
     pub fn read(&self, lines: &[&str]) -> Option<f64> {
-        lines
-            .iter()
-            .rev()
-            .find_map(|line| self.of_line(&single(line)))
+        lines.iter().rev().find_map(|line| self.of_line(&single(line)))
     }
 
     fn of_line(&self, line: &str) -> Option<f64> {
         let numbers = numbers(line);
         let fits = |at: &Range<usize>| match &self.after {
-            None => line
-                .find(&self.before)
-                .is_some_and(|from| from + self.before.len() <= at.start),
+            None => {
+                line.find(&self.before).is_some_and(|from| from + self.before.len() <= at.start)
+            }
             Some(after) => {
                 line[..at.start].trim_end().ends_with(&self.before)
                     && line[at.end..].trim_start().starts_with(after)

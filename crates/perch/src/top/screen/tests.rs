@@ -29,11 +29,9 @@ fn report(seconds: u64) -> Report {
         let name = name.to_string();
         report.reasons.insert(name, Decisions { wakeups });
     }
-    for (event, count) in [
-        (Event::Direct, 400 * seconds),
-        (Event::Queued, 50 * seconds),
-        (Event::Revived, 7),
-    ] {
+    for (event, count) in
+        [(Event::Direct, 400 * seconds), (Event::Queued, 50 * seconds), (Event::Revived, 7)]
+    {
         report.events.insert(event.name().to_string(), count);
     }
     for (number, share) in [(0, 2), (1, 1), (10, 0)] {
@@ -55,11 +53,7 @@ fn with_waits(mut report: Report) -> Report {
         ("queued", [0, 0, 0, 0, 50 * seconds]),
         ("limited", [0; 5]),
     ] {
-        let waits = Waits {
-            count: buckets.iter().sum(),
-            sum_ns: 0,
-            buckets: buckets.to_vec(),
-        };
+        let waits = Waits { count: buckets.iter().sum(), sum_ns: 0, buckets: buckets.to_vec() };
         report.waits.insert(name.to_string(), waits);
     }
     report
@@ -93,13 +87,7 @@ fn busy() -> Vec<Group> {
     };
     vec![
         group("system.slice", 2.5, Some(0.125), Some(100), None),
-        group(
-            "system.slice/database.service",
-            2.25,
-            Some(0.031),
-            None,
-            Some(3.5),
-        ),
+        group("system.slice/database.service", 2.25, Some(0.031), None, Some(3.5)),
         group("user.slice", 0.004, None, Some(10_000), None),
     ]
 }
@@ -144,11 +132,7 @@ fn groups_have_their_waits_where_they_are_counted() {
             ("/system.slice/database.service", vec![0, 0, seconds, 0]),
         ] {
             let group = GroupWaits {
-                waits: Waits {
-                    count: buckets.iter().sum(),
-                    sum_ns: 0,
-                    buckets,
-                },
+                waits: Waits { count: buckets.iter().sum(), sum_ns: 0, buckets },
                 ..GroupWaits::default()
             };
             report.group_waits.insert(path.to_string(), group);
@@ -158,9 +142,7 @@ fn groups_have_their_waits_where_they_are_counted() {
     let mut state = State::new(with_groups(60));
     state.take(with_groups(62), busy());
     let text = screen(&mut state, 110, 19);
-    let right = text
-        .lines()
-        .map(|line| line.chars().skip(58).collect::<String>());
+    let right = text.lines().map(|line| line.chars().skip(58).collect::<String>());
     let from = right.skip_while(|line| !line.trim_start().starts_with("group "));
     let lines: Vec<_> = from.take(4).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -221,9 +203,7 @@ fn a_wide_screen_has_the_first_of_many_caches() {
         many.llcs.insert(number.to_string(), Cache::default());
     }
     let text = screen(&mut State::new(many), 110, 14);
-    let shown = text
-        .lines()
-        .filter(|line| line.ends_with("  0.00         0"));
+    let shown = text.lines().filter(|line| line.ends_with("  0.00         0"));
     assert_eq!(shown.count(), 8, "{text}");
 }
 

@@ -16,10 +16,7 @@ fn diff_of_a_result_with_itself_is_zero() {
     let found: Value = serde_json::from_str(&json).unwrap();
     let scores = found["scores"].as_array().unwrap();
     assert_eq!(scores.len(), 2, "{json}");
-    for arm in scores
-        .iter()
-        .flat_map(|score| score["arms"].as_array().unwrap())
-    {
+    for arm in scores.iter().flat_map(|score| score["arms"].as_array().unwrap()) {
         assert_eq!(
             (arm["delta_pct"].as_f64(), arm["delta_ci95_pct"].as_f64()),
             (Some(0.0), Some(0.0))
@@ -28,12 +25,8 @@ fn diff_of_a_result_with_itself_is_zero() {
     for empty in ["counts", "differs", "notes"] {
         assert_eq!(found[empty], serde_json::json!([]), "{empty}");
     }
-    let (code, table, stderr) = diff(&[
-        "--fail-if",
-        "transactions<0%",
-        "--fail-if",
-        "stock:wake-up latency>0%",
-    ]);
+    let (code, table, stderr) =
+        diff(&["--fail-if", "transactions<0%", "--fail-if", "stock:wake-up latency>0%"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(table.contains("no count moved"), "{table}");
     assert_eq!(stderr.matches(" passed: ").count(), 3, "{stderr}");
@@ -53,38 +46,22 @@ fn diff_shows_what_moved_between_builds() {
     *mean = (2.0 * mean.as_f64().unwrap()).into();
     new["totals"][0]["per_second"][0] = 1.into();
     let new = file("gates", "new.json", &new.to_string());
-    let (code, table, stderr) = told(&perch(&[
-        "diff",
-        &old,
-        &new,
-        "--fail-if",
-        "near:transactions>50%",
-    ]));
+    let (code, table, stderr) =
+        told(&perch(&["diff", &old, &new, "--fail-if", "near:transactions>50%"]));
     assert_eq!(code, Some(3), "{stderr}");
     assert!(table.contains("+100.00%"), "{table}");
     assert!(table.contains("counts that moved"), "{table}");
-    let (code, _, stderr) = told(&perch(&[
-        "diff",
-        &old,
-        &new,
-        "--fail-if",
-        "stock:transactions>50%",
-    ]));
+    let (code, _, stderr) =
+        told(&perch(&["diff", &old, &new, "--fail-if", "stock:transactions>50%"]));
     assert_eq!(code, Some(0), "{stderr}");
-    refused(
-        &["diff", &old, &new, "--fail-if", "far:x<1%"],
-        &["no arm `far`", "stock, near"],
-    );
+    refused(&["diff", &old, &new, "--fail-if", "far:x<1%"], &["no arm `far`", "stock, near"]);
 }
 
 #[test]
 fn diff_of_different_questions_is_refused() {
     let old = written("v7.json", "", "");
     let new = written("v65.json", "\"era\": \"7.2\"", "\"era\": \"6.5\"");
-    refused(
-        &["diff", &old, &new],
-        &["era is `7.2` in the old and `6.5` in the new", "--anyway"],
-    );
+    refused(&["diff", &old, &new], &["era is `7.2` in the old and `6.5` in the new", "--anyway"]);
     let (code, table, stderr) = told(&perch(&["diff", &old, &new, "--anyway"]));
     assert_eq!(code, Some(0), "{stderr}");
     assert!(table.contains("+0.00%"), "{table}");
@@ -115,10 +92,7 @@ fn experiment_against_itself_has_not_changed() {
     assert_eq!(cells.len(), 3, "{json}");
     for cell in cells {
         let arms = cell["arms"].as_array().unwrap();
-        let names: Vec<&str> = arms
-            .iter()
-            .map(|arm| arm["arm"].as_str().unwrap())
-            .collect();
+        let names: Vec<&str> = arms.iter().map(|arm| arm["arm"].as_str().unwrap()).collect();
         assert_eq!(names, ["baseline", "patched"]);
         for arm in arms {
             assert_eq!(arm["delta_pct"], 0.0);
@@ -126,23 +100,14 @@ fn experiment_against_itself_has_not_changed() {
             assert!(arm["old_ci95"].as_f64().unwrap() > 0.0);
         }
     }
-    let gates = [
-        "--fail-if",
-        "*/node0/*<0%",
-        "--fail-if",
-        "patched:tbench/node0/n=4>0%",
-    ];
+    let gates = ["--fail-if", "*/node0/*<0%", "--fail-if", "patched:tbench/node0/n=4>0%"];
     let (code, table, stderr) = diff(&path, &path, &gates);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(
-        table.contains("tbench, node0 (MB/s, more is better)"),
-        "{table}"
-    );
+    assert!(table.contains("tbench, node0 (MB/s, more is better)"), "{table}");
     assert_eq!(stderr.matches(" passed: ").count(), 7, "{stderr}");
-    for (format, words) in [
-        ("markdown", "| n=4 |"),
-        ("csv", "cluster-scan,tbench,node0,n=4,MB/s,patched,"),
-    ] {
+    for (format, words) in
+        [("markdown", "| n=4 |"), ("csv", "cluster-scan,tbench,node0,n=4,MB/s,patched,")]
+    {
         let (code, text, _) = diff(&path, &path, &["--format", format]);
         assert!(code == Some(0) && text.contains(words), "{text}");
     }
@@ -157,12 +122,8 @@ fn changes_of_cells_have_intervals_and_gates() {
         cell["simulated"]["patched"] = patched.into();
         cell["simulated"]["patched_std"] = std.into();
     };
-    let old = changed("old.json", |found| {
-        figures(&mut found["cells"][0], 100.0, 2.0)
-    });
-    let new = changed("new.json", |found| {
-        figures(&mut found["cells"][0], 90.0, 2.0)
-    });
+    let old = changed("old.json", |found| figures(&mut found["cells"][0], 100.0, 2.0));
+    let new = changed("new.json", |found| figures(&mut found["cells"][0], 90.0, 2.0));
     let (code, json, stderr) = diff(&old, &new, &["--format", "json"]);
     assert_eq!(code, Some(0), "{stderr}");
     let found: Value = serde_json::from_str(&json).unwrap();
@@ -181,10 +142,7 @@ fn changes_of_cells_have_intervals_and_gates() {
     let failing = ["--fail-if", "*/n=4<-5%", "--junit", junit];
     let (code, _, stderr) = diff(&old, &new, &failing);
     assert_eq!(code, Some(3), "{stderr}");
-    assert!(
-        stderr.contains("/node0/n=4 of patched changed by -10.00% ±3.30 points"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("/node0/n=4 of patched changed by -10.00% ±3.30 points"), "{stderr}");
     let xml = std::fs::read_to_string(junit).unwrap();
     assert!(xml.contains("tests=\"6\" failures=\"1\""), "{xml}");
     let (code, _, stderr) = diff(&old, &new, &["--fail-if", "patched:*<-10%"]);
@@ -225,10 +183,7 @@ fn statistics_without_deviation_leave_gates_undecided() {
     assert_eq!(stderr.matches(" passed: ").count(), 2, "{stderr}");
     // Another question altogether: both files are named.
     let other = changed("other.json", |_| {});
-    refused(
-        &["diff", &old, &other],
-        &[&old, "capacity-wakeup", &other, "cluster-scan"],
-    );
+    refused(&["diff", &old, &other], &[&old, "capacity-wakeup", &other, "cluster-scan"]);
 }
 
 #[test]
@@ -238,10 +193,7 @@ fn baseline_of_relative_figures_has_no_change() {
     });
     let (code, json, stderr) = diff(&path, &path, &["--format", "json"]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(
-        stderr.contains("multiples of their own baseline: 1;"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("multiples of their own baseline: 1;"), "{stderr}");
     let found: Value = serde_json::from_str(&json).unwrap();
     let arms = found["cells"][0]["arms"].as_array().unwrap();
     assert_eq!(arms.len(), 1, "{json}");
@@ -270,10 +222,7 @@ fn what_only_one_experiment_has_is_said() {
     let other = changed("era.json", |found| found["era"] = "7.2".into());
     refused(
         &["diff", &old, &other],
-        &[
-            "cluster-scan: era is `6.5` in the old and `7.2` in the new",
-            "--anyway",
-        ],
+        &["cluster-scan: era is `6.5` in the old and `7.2` in the new", "--anyway"],
     );
     assert_eq!(diff(&old, &other, &["--anyway"]).0, Some(0));
 }
@@ -297,16 +246,8 @@ fn several_experiments_are_compared_by_name() {
     let one: Value = serde_json::from_str(&experiment()).unwrap();
     let mut two = one.clone();
     two["experiment"] = "again".into();
-    let both = file(
-        "diff",
-        "both.json",
-        &Value::from(vec![one.clone(), two.clone()]).to_string(),
-    );
-    let (code, json, stderr) = diff(
-        &both,
-        &both,
-        &["--format", "json", "--fail-if", "again/*<0%"],
-    );
+    let both = file("diff", "both.json", &Value::from(vec![one.clone(), two.clone()]).to_string());
+    let (code, json, stderr) = diff(&both, &both, &["--format", "json", "--fail-if", "again/*<0%"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(stderr.matches("passed: again/").count(), 6, "{stderr}");
     let found: Value = serde_json::from_str(&json).unwrap();
@@ -314,8 +255,5 @@ fn several_experiments_are_compared_by_name() {
     let alone = file("diff", "alone.json", &two.to_string());
     let (code, _, stderr) = diff(&both, &alone, &[]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(
-        stderr.contains("only the old result has cluster-scan"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("only the old result has cluster-scan"), "{stderr}");
 }

@@ -7,22 +7,13 @@ use super::{COMPARE, at, experiment, refused};
 #[test]
 fn what_is_over_the_budget() {
     for (workload, key) in [
-        (
-            "runsleep:tasks=100000/cpu",
-            "tasks=100000/cpu: 12800000 tasks",
-        ),
+        ("runsleep:tasks=100000/cpu", "tasks=100000/cpu: 12800000 tasks"),
         ("pipe:pairs=1000000", "pairs=1000000: 2000000 tasks"),
         ("trade:users=1000000", "users=1000000: 3000000 tasks"),
-        (
-            "httperf:at_once=1000000",
-            "at_once=1000000 and burst=100: 2000000 tasks",
-        ),
+        ("httperf:at_once=1000000", "at_once=1000000 and burst=100: 2000000 tasks"),
     ] {
         let arguments = [&COMPARE[..], &["-w", workload]].concat();
-        refused(
-            &arguments,
-            &[key, "of memory, and the budget is 1GiB", "--budget "],
-        );
+        refused(&arguments, &[key, "of memory, and the budget is 1GiB", "--budget "]);
     }
     let many = ["-w", "pipe", "--repetitions", "1000000000"];
     refused(
@@ -32,32 +23,14 @@ fn what_is_over_the_budget() {
     let small = ["-w", "pipe:pairs=1000", "--budget", "1MiB"];
     refused(
         &[&COMPARE[..], &small].concat(),
-        &[
-            "pairs=1000: 2000 tasks",
-            "the budget is 1MiB",
-            "--budget 4MiB",
-        ],
+        &["pairs=1000: 2000 tasks", "the budget is 1MiB", "--budget 4MiB"],
     );
-    let many = [
-        "experiment",
-        "run",
-        "cluster-scan",
-        "--repetitions",
-        "1000000000",
-    ];
+    let many = ["experiment", "run", "cluster-scan", "--repetitions", "1000000000"];
     refused(&many, &["repetitions=1000000000 and arms=2", "--budget "]);
-    let path = experiment(
-        "what_is_over_the_budget",
-        "tbench:{row}",
-        "pipe:pairs=1000000,{row}",
-    );
+    let path = experiment("what_is_over_the_budget", "tbench:{row}", "pipe:pairs=1000000,{row}");
     refused(
         &["experiment", "run", &path],
-        &[
-            &at(&path, "pipe:pairs"),
-            "workload",
-            "pairs=1000000: 2000000 tasks",
-        ],
+        &[&at(&path, "pipe:pairs"), "workload", "pairs=1000000: 2000000 tasks"],
     );
     for memory in ["1", "0GiB", "1GB", "much"] {
         refused(

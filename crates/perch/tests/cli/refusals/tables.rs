@@ -7,11 +7,7 @@ use crate::support::perch;
 #[test]
 fn what_is_finished_is_shown_before_a_later_table_fails() {
     // The scores of pipe are in another unit, which shows when they are there.
-    let path = experiment(
-        "tables",
-        "tcp_rr:{row},where={where}",
-        "pipe:pairs=1,where={where}",
-    );
+    let path = experiment("tables", "tcp_rr:{row},where={where}", "pipe:pairs=1,where={where}");
     let only = ["--only", "*/node0/n=1", "--repetitions", "1", "--jobs", "2"];
     let output = perch(&[&["experiment", "run", &path][..], &only].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);

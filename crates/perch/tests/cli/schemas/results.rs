@@ -55,11 +55,7 @@ fn holds(form: &str, value: &Value) {
             }
             _ => LEFT_OUT.contains(&(form, key.as_str())),
         };
-        assert_eq!(
-            check(&schema, &wrong).is_none(),
-            may_be_missing,
-            "{form}: {key}"
-        );
+        assert_eq!(check(&schema, &wrong).is_none(), may_be_missing, "{form}: {key}");
     }
 }
 
@@ -73,15 +69,7 @@ fn results_are_as_their_schemas_say() {
     };
     let statistics = "experiment run capacity-wakeup --repetitions 2 --format json --quiet --only \
                       sysbench/juno/mean";
-    let short = [
-        "--warmup",
-        "2ms",
-        "--measure",
-        "4ms",
-        "--quiet",
-        "--format",
-        "json",
-    ];
+    let short = ["--warmup", "2ms", "--measure", "4ms", "--quiet", "--format", "json"];
     let arms = ["--arm", "a:cluster=off", "--arm", "b:cluster=perch"];
     let compare = |further: &[&str]| printed(&[&["compare"], further, &arms, &short].concat());
     let several = "experiment run cluster-scan cluster-scan --repetitions 1 --format json --quiet \
@@ -90,22 +78,9 @@ fn results_are_as_their_schemas_say() {
         ("experiment-run", scan("tbench/node0/n=1")),
         ("experiment-run", printed(&words(statistics))),
         ("experiment-run", printed(&words(several))),
-        (
-            "compare",
-            compare(&["-m", "kunpeng920", "-w", "tbench:n=4", "--statistics"]),
-        ),
+        ("compare", compare(&["-m", "kunpeng920", "-w", "tbench:n=4", "--statistics"])),
         // One repetition and nothing done: many figures are null.
-        (
-            "compare",
-            compare(&[
-                "-m",
-                "rt480",
-                "-w",
-                "ffmpeg:instances=1",
-                "--repetitions",
-                "1",
-            ]),
-        ),
+        ("compare", compare(&["-m", "rt480", "-w", "ffmpeg:instances=1", "--repetitions", "1"])),
     ] {
         holds(form, &serde_json::from_str(&result).unwrap());
     }
@@ -156,11 +131,7 @@ fn diffs_are_as_their_schema_says() {
     let [old, new] = [0, 1].map(|at| {
         let (one, two) = (runs[at].clone(), Value::from(vec![runs[at].clone(); 2]));
         [one, two].map(|run| {
-            file(
-                "schemas",
-                &format!("run-{at}-{}.json", run.is_array()),
-                &run.to_string(),
-            )
+            file("schemas", &format!("run-{at}-{}.json", run.is_array()), &run.to_string())
         })
     });
     for (old, new) in old.iter().zip(&new) {
@@ -200,22 +171,12 @@ fn sweeps_and_their_results_are_as_their_schemas_say() {
     for line in export.lines() {
         holds("simulate", &serde_json::from_str(line).unwrap());
     }
-    let collect = [
-        "sweep", "collect", &sweep, "--store", store, "--format", "json",
-    ];
+    let collect = ["sweep", "collect", &sweep, "--store", store, "--format", "json"];
     let rows: Value = serde_json::from_str(&printed(&collect)).unwrap();
-    assert!(
-        rows.as_array().is_some_and(|rows| rows.len() >= 8),
-        "{rows}"
-    );
+    assert!(rows.as_array().is_some_and(|rows| rows.len() >= 8), "{rows}");
     holds("sweep-collect", &rows);
-    let rank = [
-        "sweep", "rank", &sweep, "--store", store, "--quiet", "--format", "json",
-    ];
-    holds(
-        "sweep-rank",
-        &serde_json::from_str(&printed(&rank)).unwrap(),
-    );
+    let rank = ["sweep", "rank", &sweep, "--store", store, "--quiet", "--format", "json"];
+    holds("sweep-rank", &serde_json::from_str(&printed(&rank)).unwrap());
 }
 
 #[test]

@@ -33,14 +33,7 @@ fn contradiction(root: &Value, schema: &Value, value: &Value, at: &str) -> Optio
             "enum" => wrong(of.as_array().unwrap().contains(value)),
             "not" => wrong(!holds(of)),
             "anyOf" => wrong(of.as_array().unwrap().iter().any(holds)),
-            "oneOf" => wrong(
-                of.as_array()
-                    .unwrap()
-                    .iter()
-                    .filter(|one| holds(one))
-                    .count()
-                    == 1,
-            ),
+            "oneOf" => wrong(of.as_array().unwrap().iter().filter(|one| holds(one)).count() == 1),
             "minimum" => wrong(number.is_none_or(|n| n >= of.as_f64().unwrap())),
             "maximum" => wrong(number.is_none_or(|n| n <= of.as_f64().unwrap())),
             "minLength" => wrong(
@@ -91,13 +84,10 @@ fn contradiction(root: &Value, schema: &Value, value: &Value, at: &str) -> Optio
 /// Returns whether a key matches a pattern, of which our schemas have one form: a word that keys begin
 /// with, and a dot.
 fn begins(key: &str, pattern: &str) -> bool {
-    let word = pattern
-        .strip_prefix('^')
-        .and_then(|p| p.strip_suffix("\\."));
+    let word = pattern.strip_prefix('^').and_then(|p| p.strip_suffix("\\."));
     let word = word.expect("a pattern that the tests know");
     assert!(word.chars().all(char::is_alphanumeric), "{pattern}");
-    key.strip_prefix(word)
-        .is_some_and(|rest| rest.starts_with('.'))
+    key.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn has_type(value: &Value, of: &Value) -> bool {

@@ -31,17 +31,11 @@ impl FairState {
         let runs = self.queue(parent).curr == entity;
         let (fair, se) = self.both_mut(queue, entity);
         let runnable = fair.nr - fair.nr_delayed;
-        let did = Activity {
-            weight: fair.weight as u32,
-            runnable,
-            running: fair.curr != EntityId::NONE,
-        };
+        let did =
+            Activity { weight: fair.weight as u32, runnable, running: fair.curr != EntityId::NONE };
         let moved = fair.average.update(now.pelt_ns, did);
-        let did = Activity {
-            weight: if se.queued { se.weight } else { 0 },
-            runnable,
-            running: runs,
-        };
+        let did =
+            Activity { weight: if se.queued { se.weight } else { 0 }, runnable, running: runs };
         se.average.update(now.pelt_ns, did);
         if moved {
             self.contribute(queue, now.ns);
@@ -127,11 +121,7 @@ impl FairState {
         let by_weight = self.rules.groups.by_weight;
         let Some((parent, entity)) = self.above(queue) else {
             let fair = self.queue(queue);
-            return if by_weight {
-                fair.weight
-            } else {
-                fair.average.load.into()
-            };
+            return if by_weight { fair.weight } else { fair.average.load.into() };
         };
         let tick = now_ns / self.tick_ns;
         let [known, then] = self.groups.place(queue).h_load;
@@ -191,21 +181,13 @@ impl FairState {
                     let (_, entity) = self.above(queue).expect("the queue of a group");
                     let place = self.groups.place(queue);
                     let weight = self.queue(queue).weight as i64;
-                    (
-                        weight,
-                        place.contribution as i64,
-                        self.entity(entity).weight,
-                    )
+                    (weight, place.contribution as i64, self.entity(entity).weight)
                 }
             };
             let total = g.load as i64 - known + weight + all;
             let shares = i64::from(g.shares);
             let weight = weight + here;
-            let then = if total > 0 && weight < total {
-                weight * shares / total
-            } else {
-                shares
-            };
+            let then = if total > 0 && weight < total { weight * shares / total } else { shares };
             here = then.max(MIN_SHARES.into()) - i64::from(own);
             (group, all) = (g.parent, 0);
         }

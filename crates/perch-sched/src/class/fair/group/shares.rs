@@ -76,11 +76,8 @@ impl FairState {
         se.vruntime = now - scaled(now - se.vruntime);
         // A group that has just been put may go on with its turn.
         if runs || fair.put == entity {
-            fair.protected_v = if protected {
-                now + scaled(fair.protected_v - now)
-            } else {
-                se.vruntime
-            };
+            fair.protected_v =
+                if protected { now + scaled(fair.protected_v - now) } else { se.vruntime };
         }
         if !runs {
             self.remove_waiting(queue, entity);
@@ -134,10 +131,8 @@ impl FairState {
     ) -> Result<(), Violation> {
         let groups = &self.groups;
         let mut loads: IdVec<TaskGroupId, u64> = groups.groups.iter().map(|_| 0).collect();
-        for (place, se) in groups
-            .places
-            .iter()
-            .zip(self.entities.iter().skip(groups.tasks as usize))
+        for (place, se) in
+            groups.places.iter().zip(self.entities.iter().skip(groups.tasks as usize))
         {
             let id = groups.groups[place.group].id;
             hold!(
@@ -155,11 +150,7 @@ impl FairState {
         }
         for (number, group) in groups.groups.named() {
             let load = loads[number];
-            hold!(
-                group.load == load,
-                "group {number}: load {}, not {load}",
-                group.load
-            );
+            hold!(group.load == load, "group {number}: load {}, not {load}", group.load);
         }
         // An average remembers the tasks that have moved elsewhere.
         if self.rules.groups.by_weight && !groups.moved {
@@ -187,10 +178,7 @@ impl FairState {
         for place in &groups.places {
             let (group, load) = (place.group, place.contribution);
             let (most, cpu) = (most[group], place.cpu);
-            hold!(
-                load <= most,
-                "group {group} on cpu {cpu}: load {load} of {most}"
-            );
+            hold!(load <= most, "group {group} on cpu {cpu}: load {load} of {most}");
         }
         Ok(())
     }

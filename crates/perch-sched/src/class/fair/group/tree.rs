@@ -127,15 +127,8 @@ impl FairState {
         // The averages of a queue and of the entities in it move in step.
         let mut average = Average::default();
         average.align(&self.queue(parent).average);
-        let queue = self.queues.push(FairQueue {
-            average,
-            ..FairQueue::default()
-        });
-        self.entities.push(Entity {
-            average,
-            attached: true,
-            ..Entity::of_weight(MIN_SHARES)
-        });
+        let queue = self.queues.push(FairQueue { average, ..FairQueue::default() });
+        self.entities.push(Entity { average, attached: true, ..Entity::of_weight(MIN_SHARES) });
         let groups = &mut self.groups;
         groups.places.push(Place {
             cpu,
