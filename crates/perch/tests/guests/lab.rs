@@ -2,7 +2,6 @@
 //! Guests themselves: they look as they should, do what they are told and leave nothing behind.
 
 use std::io::Read;
-use std::path::Path;
 use std::process::{Child, Command as HostCommand, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,7 @@ use perch_lab::guest::{Command, Guest, Signal, Snapshot, Status};
 use perch_machine::Machine;
 
 use crate::guest::{
-    Lab, PATIENCE, PERCH, Place, Use, boot, comes, deterministic, printed, resolve, same_twice,
-    setup,
+    Lab, PATIENCE, PERCH, Place, Use, comes, deterministic, resolve, same_twice, setup,
 };
 use crate::support;
 
