@@ -50,9 +50,10 @@ fn completions_and_manual_pages_have_every_command() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     let help = stdout(&["--help"]);
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<&str> = commands
-        .take_while(|line| !line.is_empty())
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Simulate:")
+        .take_while(|line| *line != "Options:")
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
