@@ -177,11 +177,11 @@ fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
     let machine = Host::detect(Path::new("/"))?.with_kernel_numbers()?;
     let cpus = spread(&machine, &sched_getaffinity(None)?);
+    let &any = cpus.first().ok_or("none of the machine's CPUs may be used here")?;
     let topology = Topology::new(&machine);
     // No thread runs on a node without an allowed CPU, so that node's counter may lie anywhere.
     let of_node = |node| cpus.iter().copied().find(|&cpu| machine.cpus[cpu].node as usize == node);
-    let nodes: Vec<usize> =
-        (0..machine.nodes()).map(|node| of_node(node).unwrap_or(cpus[0])).collect();
+    let nodes: Vec<usize> = (0..machine.nodes()).map(|node| of_node(node).unwrap_or(any)).collect();
     let mut sizes = arguments.threads;
     if sizes.is_empty() {
         let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2));

@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::version::{NEWEST_TESTED, dotted};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
 use crate::image;
@@ -52,22 +51,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Refuses a kernel without sched_ext, which could load no scheduler.
-    ///
-    /// # Errors
-    /// [`Error::Input`] with what to do about it.
-    pub fn require_sched_ext(&self) -> Result<()> {
-        if self.sched_ext {
-            return Ok(());
-        }
-        Err(Error::Input(format!(
-            "Linux {} was built without sched_ext (CONFIG_SCHED_CLASS_EXT), so no scheduler can be \
-             loaded into it; leave --kernel out for {}, or give one that has it",
-            self.release,
-            dotted(&NEWEST_TESTED)
-        )))
-    }
-
     /// The options that a guest needs and that this kernel neither has built in nor brings as
     /// modules, each with its purpose. Empty when none is missing or the configuration is unknown.
     pub fn lacking(&self) -> Vec<(&'static str, &'static str)> {
