@@ -39,7 +39,7 @@ pub(crate) fn table(core: &Core) -> KernelCalls {
 /// The task at this address, which the program uses in `what`.
 fn task(core: &Core, at: Any, what: &str) -> Option<TaskId> {
     let task = core.memory.task_at(at);
-    core.or_end(task.ok_or_else(|| format!("{what}: {at:p} is no task of the scheduler's")))
+    core.or_end(task.ok_or_else(|| format!("{what}: {at:p} is not a task of this scheduler")))
 }
 
 /// A number that must be below `n`; the program ends otherwise.
