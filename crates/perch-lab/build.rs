@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-const SOURCES: [&str; 10] =
-    ["plugin", "accel", "boot", "jump", "machine", "lines", "count", "tasks", "clock", "cost"];
+const SOURCES: [&str; 9] =
+    ["plugin", "accel", "boot", "jump", "machine", "lines", "count", "clock", "cost"];
 
 fn main() {
     println!("cargo::rerun-if-changed=plugin");

@@ -51,15 +51,6 @@ static inline bool is_halt(const uint8_t *code, size_t size)
 	return size == 1 && code[0] == 0xf4;
 }
 
-/*
- * Returns whether the instruction loads a stack pointer as only the kernel's switch of tasks does
- * (`mov disp32(%rsi),%rsp` in __switch_to_asm): %rsi is the next task.
- */
-static inline bool is_switch(const uint8_t *code, size_t size)
-{
-	return size == 7 && code[0] == 0x48 && code[1] == 0x8b && code[2] == 0xa6;
-}
-
 /* The kernel's addresses are the upper half. */
 static inline bool is_kernel(uint64_t vaddr)
 {

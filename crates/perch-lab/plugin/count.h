@@ -30,10 +30,9 @@ void count_finish(void);
 
 /* The entry of an instruction that accesses memory. */
 struct place *count_place(uint64_t vaddr, bool locked);
-/* Has a block count its instructions, and the lines of code that it uses. */
+/* Has a block count its instructions. */
 void count_translate(struct qemu_plugin_tb *tb, size_t insns);
 /* The instruction accessed a line; only while a slot is open. */
-void count_access(unsigned int cpu, struct place *place, uint64_t line, uint64_t vaddr,
-		  struct access access);
+void count_access(unsigned int cpu, struct place *place, struct access access);
 
 #endif

@@ -17,7 +17,6 @@
 #include "machine.h"
 #include "pages.h"
 #include "qemu.h"
-#include "tasks.h"
 
 static struct machine machine; /* without CPUs: no lines are followed */
 static struct lines lines;
@@ -48,7 +47,7 @@ static inline void memory_access(unsigned int cpu, qemu_plugin_meminfo_t info, u
 			clock_written(cpu, line);
 	}
 	if (count_slot >= 0)
-		count_access(cpu, place, number, vaddr, access);
+		count_access(cpu, place, access);
 }
 
 static void store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *place)
@@ -141,11 +140,8 @@ static void watch_block(struct qemu_plugin_tb *tb, size_t insns)
 				qemu_plugin_register_vcpu_insn_exec_cb(insn, flush, PLUGIN_NO_REGS,
 								       NULL);
 		}
-		if (!machine.timed) {
-			if (counting && !left && is_kernel(qemu_plugin_insn_vaddr(insn)))
-				tasks_watch(insn, code, size);
+		if (!machine.timed)
 			continue;
-		}
 		if (locked)
 			beyond += machine.costs.atomic;
 		if (is_pause(code, size))

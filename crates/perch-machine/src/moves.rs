@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The ways in which cache lines move between CPUs, as the plugin of `perch lab` counts them and
-//! `perch report` shows them. docs/hardware.md tells what is counted.
+//! The ways in which cache lines move between CPUs, as the plugin of `perch lab` counts them.
+//! docs/hardware.md tells what is counted.
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
 
 use crate::model::Distance;
 
@@ -50,11 +53,6 @@ impl LineKind {
         }
     }
 
-    /// Returns whether the CPU loaded.
-    pub fn is_load(self) -> bool {
-        matches!(self, LineKind::LoadDirty | LineKind::LoadClean)
-    }
-
     /// Returns whether the line, or the message that invalidates its copies, went from CPU to CPU.
     pub fn is_between_cpus(self) -> bool {
         !matches!(self, LineKind::Cold | LineKind::Llc)
@@ -70,6 +68,26 @@ pub struct Move {
     pub kind: LineKind,
     /// The distance.
     pub distance: Distance,
+}
+
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.kind.name(), distance_name(self.distance))
+    }
+}
+
+impl Serialize for Move {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Returns the name of a move's distance in tables and files.
+pub const fn distance_name(distance: Distance) -> &'static str {
+    match distance {
+        Distance::Cpu => "memory",
+        distance => distance.name(),
+    }
 }
 
 /// How often lines moved in each way over each distance.

@@ -95,15 +95,10 @@ impl Grid {
     }
 
     /// Returns the columns' headings in one line: a grouped column's has the group before its name.
-    pub(crate) fn head(&self) -> Vec<String> {
+    fn head(&self) -> Vec<String> {
         let names = self.columns.iter();
         let names = names.map(|column| format!("{} {}", column.group, column.name));
         names.map(|name| name.trim().to_string()).collect()
-    }
-
-    /// Returns the rows.
-    pub(crate) fn rows(&self) -> &[Vec<String>] {
-        &self.rows
     }
 
     /// Returns the table in Markdown; a grouped column's heading has the group before its name.

@@ -2,8 +2,8 @@
 //! Tables of results: for a terminal, in Markdown, CSV and JSON, for a mail and for mmtests.
 //! docs/formats.md describes them.
 //!
-//! This crate computes no results: a table shows the figures of a [`perch_experiment::Report`], a
-//! [`perch_experiment::Comparison`] or the [`LineCounts`] of a guest.
+//! This crate computes no results: a table shows the figures of a [`perch_experiment::Report`] or a
+//! [`perch_experiment::Comparison`].
 
 mod circumstances;
 mod comparison;
@@ -19,7 +19,6 @@ mod html;
 mod junit;
 mod latency;
 mod line;
-mod moved;
 mod paste;
 mod perfetto;
 mod raw;
@@ -41,7 +40,6 @@ pub use grid::{Align, Grid};
 #[cfg(feature = "pages")]
 pub use html::html;
 pub use junit::{TestCase, TestOutcome, junit};
-pub use moved::{Cause, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter, raw_schema};

@@ -20,9 +20,6 @@ pub enum Command {
     /// Run a command under the scheduler
     #[command(name = lab::SCHEDULED)]
     Scheduled(lab::ScheduledArguments),
-    /// Run a command between two marks
-    #[command(name = lab::MARKED)]
-    Marked(lab::MarkedArguments),
     /// Run a command where lines are followed
     #[command(name = lab::WATCHED)]
     Watched(lab::WatchedArguments),
@@ -59,7 +56,6 @@ pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => lab::run_agent(&arguments),
         Command::Scheduled(arguments) => lab::run_scheduled(arguments),
-        Command::Marked(arguments) => lab::run_marked(&arguments),
         Command::Watched(arguments) => lab::run_watched(&arguments),
         Command::Waits(arguments) => lab::run_waits(&arguments),
         Command::Arm(arguments) => lab::run_arm(arguments),

@@ -14,7 +14,7 @@ mod waits;
 mod watched;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -27,14 +27,12 @@ use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::{Host, Machine};
 use perch_plan::Settings;
-use perch_report::LineCounts;
 
 use crate::agent;
-use crate::fresh;
-use crate::output::{Failure, emit, say};
+use crate::output::{Failure, say};
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
-use options::{GuestKernel, foresee, in_guest, time, watched};
+use options::{Form, GuestKernel, foresee, in_guest, time, watched};
 pub use options::{Limit, limit, say_left_out};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
@@ -43,8 +41,6 @@ pub use teach::Lesson;
 pub use waits::{WAITS, WaitsArguments, run as run_waits};
 pub use watched::{WATCHED, WatchedArguments, run as run_watched};
 
-/// The agent's command that runs another one between two marks, in a guest.
-pub const MARKED: &str = "marked";
 /// The agent's command that runs another one under the scheduler, in a guest.
 pub const SCHEDULED: &str = "scheduled";
 
@@ -126,18 +122,20 @@ pub struct RunArguments {
     )]
     seed: u64,
     /// Count the cache lines that move between CPUs while the command runs; implies --deterministic
-    #[arg(long, conflicts_with = "kvm", help_heading = "Counting lines")]
-    coherence: bool,
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "table",
+        conflicts_with = "kvm",
+        help_heading = "Counting lines"
+    )]
+    coherence: Option<Form>,
     /// Count only between the marks that the command sets itself (perch lab mark)
     #[arg(long, requires = "coherence", help_heading = "Counting lines")]
     marked: bool,
-    /// Number of operations that the command does: divide by it instead of the rounds that it marks
-    #[arg(long, value_name = "N", requires = "coherence", help_heading = "Counting lines",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    operations: Option<u64>,
-    /// Also write all counts to a file of JSON
-    #[arg(long, value_name = "FILE", requires = "coherence", help_heading = "Counting lines")]
-    counts: Option<PathBuf>,
     /// Count how long the command's tasks wait for a CPU and how far they move, and print it at the
     /// end; most of use with --timed
     #[arg(
@@ -149,7 +147,7 @@ pub struct RunArguments {
         default_missing_value = "table",
         conflicts_with = "coherence"
     )]
-    waits: Option<waits::Form>,
+    waits: Option<Form>,
     /// Keep what the guest's kernel writes to its console, all of it
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
@@ -180,13 +178,6 @@ pub struct ScheduledArguments {
     command: Vec<String>,
 }
 
-/// A command between two marks, in a guest.
-#[derive(Args)]
-pub struct MarkedArguments {
-    #[arg(required = true, trailing_var_arg = true)]
-    command: Vec<String>,
-}
-
 impl From<perch_lab::Error> for Failure {
     fn from(error: perch_lab::Error) -> Failure {
         let code = if error.is_input() { 2 } else { 1 };
@@ -211,11 +202,6 @@ pub fn run(command: Command) -> Result<(), Failure> {
 pub fn run_agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let job = arguments.job.as_deref();
     perch_lab::agent::run(&arguments.port, job).map_err(|error| Failure::run(error.to_string()))
-}
-
-/// Runs a command between two marks, in a guest.
-pub fn run_marked(arguments: &MarkedArguments) -> Result<(), Failure> {
-    mark::run_marked(&arguments.command)
 }
 
 /// Runs a command under the scheduler, in a guest.
@@ -246,11 +232,7 @@ fn run_command(
     let topology = topology(arguments)?;
     let (argv, tools) = command_line(arguments);
     foresee(&tools, topology.arch())?;
-    // A wrong ending of the file is told before the boot.
-    if let Some(file) = &arguments.counts {
-        coherence::check_ending(file)?;
-    }
-    let deterministic = arguments.deterministic || arguments.coherence || arguments.timed;
+    let deterministic = arguments.deterministic || arguments.coherence.is_some() || arguments.timed;
     let clock = if deterministic { Clock::Deterministic } else { Clock::Host };
 
     let spinner = Spinner::new(arguments.quiet);
@@ -276,7 +258,7 @@ fn run_command(
     let release = kernel.release.clone();
     let mut setup = Setup::new(kernel, qemu, topology, contents);
     setup.clock = clock;
-    setup.coherence = arguments.coherence;
+    setup.coherence = arguments.coherence.is_some();
     setup.timed = arguments.timed;
     if let Some(file) = &arguments.console {
         setup.console = Some(file.clone());
@@ -310,9 +292,8 @@ fn run_command(
     if let Some(form) = arguments.waits {
         show_waits(&guest, form, status)?;
     }
-    if let Some((counted, symbols)) = guest.counted()? {
-        let counts = coherence::counts(arguments, &setup, &release, (&counted, &symbols));
-        show(&counts, arguments.counts.as_deref())?;
+    if let Some((form, (counted, symbols))) = arguments.coherence.zip(guest.counted()?) {
+        coherence::show(form, arguments, &setup, &release, (&counted, &symbols))?;
     }
     if status == Status::Code(0) {
         then(&guest)?;
@@ -337,14 +318,8 @@ fn topology(arguments: &RunArguments) -> Result<Topology, Failure> {
     })
 }
 
-/// Prints the counts of lines, and writes them to the file that was asked for.
-fn show(counts: &LineCounts, file: Option<&Path>) -> Result<(), Failure> {
-    emit(&counts.text())?;
-    file.map_or(Ok(()), |path| fresh::write(path, &counts.json()))
-}
-
 /// Prints how the command's tasks waited.
-fn show_waits(guest: &Guest, form: waits::Form, status: Status) -> Result<(), Failure> {
+fn show_waits(guest: &Guest, form: Form, status: Status) -> Result<(), Failure> {
     match guest.get(waits::FILE) {
         Ok(found) => waits::Waits::parse(&found)?.show(form),
         Err(error) if status == Status::Code(0) => Err(error.into()),
@@ -382,14 +357,11 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
 /// The command line that the guest runs, and the programs that it needs besides busybox.
 fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
     let (argv, tools) = in_guest(&arguments.command, &arguments.with);
-    let argv = match arguments.coherence && !arguments.marked {
-        true => marked(argv),
-        false => argv,
-    };
     let seed = arguments.timed.then_some(arguments.seed);
     let waits = arguments.waits.is_some();
-    let argv = match (arguments.timed || arguments.coherence, waits) {
-        (true, _) => watched(seed, waits, argv),
+    let counts = arguments.coherence.is_some();
+    let argv = match (arguments.timed || counts, waits) {
+        (true, _) => watched(seed, waits, counts && !arguments.marked, argv),
         (false, true) => counting_waits(argv),
         (false, false) => argv,
     };
@@ -400,14 +372,6 @@ fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
 fn counting_waits(command: Vec<String>) -> Vec<String> {
     let mut argv = agent::in_guest(WAITS);
     argv.push(format!("--to={}", waits::FILE));
-    argv.push("--".to_string());
-    argv.extend(command);
-    argv
-}
-
-/// The command between two marks.
-fn marked(command: Vec<String>) -> Vec<String> {
-    let mut argv = agent::in_guest(MARKED);
     argv.push("--".to_string());
     argv.extend(command);
     argv

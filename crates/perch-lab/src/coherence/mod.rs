@@ -16,5 +16,5 @@ mod symbols;
 
 pub use marks::{Mark, SLOTS, mark};
 pub(crate) use plugin::{Duties, Plugin, check, check_lines, is_here};
-pub use record::{Counted, Line, Slot, Spent, Task};
+pub use record::{Counted, Slot, Spent};
 pub use symbols::Symbols;

@@ -5,26 +5,12 @@ use std::collections::BTreeMap;
 
 use perch_machine::Distance;
 use perch_machine::moves::{LineKind, Move, Moves};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// A line that moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Its physical address.
-    pub physical: u64,
-    /// The virtual address by which it was used last.
-    pub address: u64,
-    /// How often it moved between CPUs.
-    pub moves: u64,
-    /// The instruction that loaded it last, 0 if none did.
-    pub reader: u64,
-    /// The instruction that wrote to it last, 0 if none did.
-    pub writer: u64,
-}
-
 /// The time of a CPU between two marks, in picoseconds. A CPU that is halted spends none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
     /// Its instructions.
     pub instructions: u64,
@@ -51,32 +37,8 @@ impl Spent {
     }
 }
 
-/// A task's counts between two marks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Task {
-    /// A number that no other task of the guest has at the same time: the address of its stack
-    /// pointer. 0 is what ran on a CPU before its first switch of tasks.
-    pub id: u64,
-    /// How often a CPU switched to it.
-    pub runs: u64,
-    /// How often it halted its CPU, as idle tasks alone do.
-    pub halts: u64,
-    /// Instructions of users' code and of the kernel's.
-    pub instructions: [u64; 2],
-    /// Lines of data that it used in each run, added up.
-    pub data: u64,
-    /// Those of them that no other task had used since this one's last run.
-    pub own: u64,
-    /// Lines of code that it used in each run, added up.
-    pub code: u64,
-    /// Its runs by CPU.
-    pub ran: BTreeMap<u32, u64>,
-    /// The lines that it moved.
-    pub moved: Moves,
-}
-
 /// The counts between two marks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Slot {
     /// The number that the marks had.
     pub number: u8,
@@ -86,18 +48,13 @@ pub struct Slot {
     pub accesses: u64,
     /// By CPU, instructions of users' code and of the kernel's.
     pub instructions: Vec<[u64; 2]>,
-    /// By CPU, lines of data that it used, and of code; of code 0 where time is modelled.
-    pub touched: Vec<[u64; 2]>,
     /// By CPU, where its time went; empty where time is not modelled.
     pub spent: Vec<Spent>,
     /// Moves by users' code and by the kernel's.
     pub moved: [Moves; 2],
     /// Moves by the address of the instruction.
+    #[serde(skip)]
     pub code: BTreeMap<u64, Moves>,
-    /// The lines that moved.
-    pub lines: Vec<Line>,
-    /// The tasks that executed anything; none where time is modelled.
-    pub tasks: Vec<Task>,
 }
 
 impl Slot {
@@ -174,10 +131,6 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
             let counts = [user.parse().ok()?, kernel.parse().ok()?];
             slot.instructions.push(counts);
         }
-        ["touched", cpu, "data", data, "code", code] => {
-            (cpu.parse() == Ok(slot.touched.len())).then_some(())?;
-            slot.touched.push([data.parse().ok()?, code.parse().ok()?]);
-        }
         ["time", cpu, rest @ ..] => {
             (cpu.parse() == Ok(slot.spent.len())).then_some(())?;
             slot.spent.push(spent(rest)?);
@@ -199,45 +152,9 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
             let by = slot.code.entry(hex(address)?).or_default();
             raise(by, moved(kind, distance)?, count)?;
         }
-        ["line", physical, address, moves, reader, writer] => slot.lines.push(Line {
-            physical: hex(physical)?,
-            address: hex(address)?,
-            moves: moves.parse().ok()?,
-            reader: hex(reader)?,
-            writer: hex(writer)?,
-        }),
-        ["task", rest @ ..] => slot.tasks.push(task(rest)?),
-        ["ran", cpu, runs] => {
-            let task = slot.tasks.last_mut()?;
-            task.ran.insert(cpu.parse().ok()?, runs.parse().ok()?);
-        }
-        ["carried", kind, distance, count] => {
-            let task = slot.tasks.last_mut()?;
-            task.moved.insert(moved(kind, distance)?, count.parse().ok()?);
-        }
         _ => return None,
     }
     Some(())
-}
-
-fn task(words: &[&str]) -> Option<Task> {
-    let [id, "runs", runs, "halts", halts, "user", user, "kernel", kernel, rest @ ..] = words
-    else {
-        return None;
-    };
-    let ["data", data, "own", own, "code", code] = rest else {
-        return None;
-    };
-    Some(Task {
-        id: hex(id)?,
-        runs: runs.parse().ok()?,
-        halts: halts.parse().ok()?,
-        instructions: [user.parse().ok()?, kernel.parse().ok()?],
-        data: data.parse().ok()?,
-        own: own.parse().ok()?,
-        code: code.parse().ok()?,
-        ..Task::default()
-    })
 }
 
 fn spent(words: &[&str]) -> Option<Spent> {
@@ -279,14 +196,12 @@ fn moved(kind: &str, distance: &str) -> Option<Move> {
 mod tests {
     use super::*;
 
-    const FILE: &str = "slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\ntouched 0 data 5 code 6\n\
+    const FILE: &str = "slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\n\
                         time 0 instructions 40 smt 0 queue 1 stores 2 exit 3\nwaited 0 1 2 25\naside 0 1 2 1\n\
                         moved 0 0 1 2 4\n\
                         moved 0 1 1 2 6\nmoved 0 1 6 0 1\ncpu 1 user 0 kernel 7\n\
                         code ffffffff81000010 1 2 10\ncode ffffffff81000010 6 0 1\n\
-                        line 1040 ffff888000001040 10 ffffffff81000010 0\n\
-                        task ffff888000000f10 runs 3 halts 0 user 10 kernel 97 data 12 own 4 code 9\n\
-                        ran 0 2\nran 1 1\ncarried 1 2 10\nend 3\n";
+                        end 3\n";
 
     /// Found by fuzzing: an optimised build went on with what was left of the sum.
     #[test]
@@ -294,7 +209,7 @@ mod tests {
         let large = format!("moved 0 0 1 2 {}\nmoved 0 1 1 2 6", u64::MAX);
         let file = FILE.replace("moved 0 1 1 2 6", &format!("{large}\nmoved 0 0 1 2 1"));
         let error = Counted::parse(&file).unwrap_err().to_string();
-        assert!(error.contains("line 8"), "{error}");
+        assert!(error.contains("line 7"), "{error}");
     }
 
     #[test]
@@ -305,15 +220,10 @@ mod tests {
         };
         assert_eq!((slot.number, slot.rounds, slot.accesses), (3, 2, 50));
         assert_eq!(slot.instructions, [[10, 90], [0, 7]]);
-        assert_eq!((&slot.touched[..], slot.spent[0].total()), (&[[5, 6]][..], 71));
+        assert_eq!(slot.spent[0].total(), 71);
         assert_eq!(slot.moves(LineKind::LoadDirty, Distance::Cluster), 10);
         assert_eq!(slot.moves(LineKind::Cold, Distance::Cpu), 1);
         assert_eq!(slot.code[&0xffff_ffff_8100_0010].len(), 2);
-        assert_eq!(slot.lines[0].moves, 10);
-        let task = &slot.tasks[0];
-        assert_eq!((task.runs, task.data, task.own, task.code), (3, 12, 4, 9));
-        assert_eq!(task.ran, BTreeMap::from([(0, 2), (1, 1)]));
-        assert_eq!(task.moved.values().sum::<u64>(), 10);
         assert_eq!(Counted::parse("").unwrap(), Counted::default());
     }
 

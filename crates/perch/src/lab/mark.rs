@@ -37,16 +37,3 @@ pub fn run(marking: Marking) -> Result<(), Failure> {
         false => Err(Failure::input("marks are instructions of x86-64 CPUs")),
     }
 }
-
-/// Runs a command between two marks of slot 0, in a guest, and ends as it does.
-pub fn run_marked(command: &[String]) -> Result<(), Failure> {
-    let (program, arguments) = command.split_first().expect("clap asks for a command");
-    run(Marking::Start { slot: 0 })?;
-    let status = std::process::Command::new(program).args(arguments).status();
-    run(Marking::Stop { slot: 0 })?;
-    let status = status.map_err(|error| Failure::run(format!("{program}: {error}")))?;
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code();
-    // A shell's number for a command that a signal ended.
-    std::process::exit(code.unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
-}

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use perch_lab::tools::Tool;
 use perch_lab::{Arch, Cpus, Topology};
 
@@ -41,6 +41,15 @@ pub fn limit(text: &str) -> Result<Limit, BadValue> {
         Ok(count) if count > 0 => Ok(Limit(Cpus::AtMost(count))),
         _ => Err("expected a whole number, at least 1, or `all`".into()),
     }
+}
+
+/// How counts of a guest are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Tables
+    Table,
+    /// A line of JSON
+    Json,
 }
 
 /// Says on stderr what of its machine a guest lacks.
@@ -81,11 +90,12 @@ pub fn foresee(tools: &[String], arch: Arch) -> Result<(), Failure> {
 }
 
 /// The command where lines are followed; with a seed, in modelled time, in which it begins at a moment
-/// that the seed chooses; with `waits`, its tasks' waits are counted.
-pub fn watched(seed: Option<u64>, waits: bool, command: Vec<String>) -> Vec<String> {
+/// that the seed chooses; with `waits`, its tasks' waits are counted, with `marks` its lines.
+pub fn watched(seed: Option<u64>, waits: bool, marks: bool, command: Vec<String>) -> Vec<String> {
     let mut argv = agent::in_guest(WATCHED);
     argv.extend(seed.map(|seed| format!("--seed={seed}")));
     argv.extend(waits.then(|| format!("--waits={}", waits::FILE)));
+    argv.extend(marks.then(|| "--marks".to_string()));
     argv.push("--".to_string());
     argv.extend(command);
     argv

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use perch_machine::{Distance, Host, Machine};
 use perch_report::{Align, Grid, figure};
 use perch_scheduler::waits::{Cause, Counted, Scope, Wait, Watch};
 use serde::{Deserialize, Serialize};
 
+use super::options::Form;
 use crate::fresh;
 use crate::output::{Failure, emit};
 
@@ -20,15 +21,6 @@ pub const WAITS: &str = "waits";
 
 /// The file in a guest that takes the counts.
 pub const FILE: &str = "/run/perch-waits.json";
-
-/// How the counts are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Tables
-    Table,
-    /// A line of JSON
-    Json,
-}
 
 /// The command, and where its counts go.
 #[derive(Args)]

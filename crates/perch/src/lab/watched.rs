@@ -39,6 +39,9 @@ pub struct WatchedArguments {
     /// Count how the command's tasks wait, and write it to this file
     #[arg(long)]
     waits: Option<PathBuf>,
+    /// Count the lines that move while the command runs
+    #[arg(long)]
+    marks: bool,
     /// The command
     #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
@@ -93,7 +96,10 @@ pub fn run(arguments: &WatchedArguments) -> Result<(), Failure> {
         mark(Mark::Watch);
         std::thread::sleep(start_after(seed));
     }
+    let marked = |of| arguments.marks && mark(of);
+    marked(Mark::Start(0));
     let status = std::process::Command::new(program).args(rest).status();
+    marked(Mark::Stop(0));
     if !mark(Mark::Leave) {
         return Err(Failure::input("lines are followed on x86-64 CPUs only"));
     }

@@ -61,7 +61,7 @@ fn prepare(setup: &mut Setup, timed: bool, seed: u64, command: &[String]) -> Vec
     words.push_str(&format!(" perch.seed={seed:016x}"));
     setup.timed = timed;
     match timed {
-        true => watched(Some(seed), false, command.to_vec()),
+        true => watched(Some(seed), false, false, command.to_vec()),
         false => command.to_vec(),
     }
 }
