@@ -42,26 +42,20 @@ fn alder_lake() -> Tree {
 
 /// CPUs with CPPC: two preferred cores of 68, the other large ones of 66, the small ones of 39.
 fn cppc(tree: &Tree) {
-    for cpu in 0..24 {
-        let level = match cpu {
-            8..12 => 68,
-            0..16 => 66,
-            _ => 39,
-        };
-        tree.write(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"), level);
-    }
+    tree.cpus(0..24, "acpi_cppc/highest_perf", |cpu| match cpu {
+        8..12 => 68,
+        0..16 => 66,
+        _ => 39,
+    });
 }
 
 /// 5.2 GHz for the preferred cores, 5.1 and 3.9 for the others.
 fn frequencies(tree: &Tree) {
-    for cpu in 0..24 {
-        let khz = match cpu {
-            8..12 => 5_200_000,
-            0..16 => 5_100_000,
-            _ => 3_900_000,
-        };
-        tree.write(&format!("cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"), khz);
-    }
+    tree.cpus(0..24, "cpufreq/cpuinfo_max_freq", |cpu| match cpu {
+        8..12 => 5_200_000,
+        0..16 => 5_100_000,
+        _ => 3_900_000,
+    });
 }
 
 fn found(tree: &Tree) -> Host {
@@ -133,13 +127,9 @@ fn hybrid_without_cppc_has_the_ratio_of_frequencies() {
 fn cpu_capacity_goes_first_where_it_differs() {
     let tree = alder_lake();
     cppc(&tree);
-    for cpu in 0..24 {
-        tree.write(&format!("cpu/cpu{cpu}/cpu_capacity"), 1024);
-    }
+    tree.cpus(0..24, "cpu_capacity", |_| 1024);
     hybrid(&found(&tree), CapacitySource::Cppc, 587);
-    for cpu in 16..24 {
-        tree.write(&format!("cpu/cpu{cpu}/cpu_capacity"), 600);
-    }
+    tree.cpus(16..24, "cpu_capacity", |_| 600);
     let notes = hybrid(&found(&tree), CapacitySource::Kernel, 600);
     assert!(notes.contains("kernel's own (cpu_capacity)"), "{notes}");
     let kept = found(&tree).with_kernel_capacities();
@@ -206,9 +196,7 @@ fn preferred_cores_rank_where_the_kernel_ranks_them() {
     }
     // Where all have the same there is nothing to tell.
     let tree = ranked();
-    for cpu in 0..24 {
-        tree.write(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"), 255);
-    }
+    tree.cpus(0..24, "acpi_cppc/highest_perf", |_| 255);
     assert_eq!(rankings(&tree), (NONE, String::new()));
     // Nor where firmware has no levels for some, which says 255.
     tree.write("cpu/cpu2/acpi_cppc/highest_perf", 199);
@@ -222,10 +210,7 @@ fn preferred_cores_rank_where_the_kernel_ranks_them() {
 #[test]
 fn amd_ranks_its_preferred_cores_in_a_file_of_its_own() {
     let tree = ranked();
-    for cpu in 0..24 {
-        let rank = if cpu < 4 { 255 } else { 231 };
-        tree.write(&format!("cpu/cpu{cpu}/cpufreq/amd_pstate_prefcore_ranking"), rank);
-    }
+    tree.cpus(0..24, "cpufreq/amd_pstate_prefcore_ranking", |cpu| if cpu < 4 { 255 } else { 231 });
     tree.write("cpu/amd_pstate/prefcore", "disabled");
     assert_eq!(rankings(&tree).0, NONE);
     tree.write("cpu/amd_pstate/prefcore", "enabled");
@@ -266,9 +251,7 @@ fn a_hybrid_has_preferred_cores_too() {
 fn low_power_cores_are_a_kind_of_their_own() {
     let tree = alder_lake();
     cppc(&tree);
-    for cpu in [22, 23] {
-        tree.write(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"), 25);
-    }
+    tree.cpus([22, 23], "acpi_cppc/highest_perf", |_| 25);
     let capacities = |host: &Host| -> Vec<u32> {
         let cpus = host.machine.cpus.iter();
         cpus.skip(15).map(|cpu| cpu.capacity).collect()
@@ -319,24 +302,19 @@ fn files_that_hold_something_else_are_refused() {
     let tree = alder_lake();
     cppc(&tree);
     tree.write("cpu/cpu3/acpi_cppc/highest_perf", "fast");
-    let message = refusal(&tree);
-    assert!(message.contains("`sys/devices/system/cpu/cpu3/acpi_cppc/highest_perf`"), "{message}");
-    assert!(message.contains("`fast` is not a number"), "{message}");
+    tree.refused(&[
+        "`sys/devices/system/cpu/cpu3/acpi_cppc/highest_perf`",
+        "`fast` is not a number",
+    ]);
     cppc(&tree);
 
     tree.write_at("sys/devices/cpu_atom/cpus", "16-x");
-    let message = refusal(&tree);
-    assert!(message.contains("`sys/devices/cpu_atom/cpus`"), "{message}");
-    assert!(message.contains("expected a CPU list"), "{message}");
+    tree.refused(&["`sys/devices/cpu_atom/cpus`", "expected a CPU list"]);
 
     tree.write_at("sys/devices/cpu_atom/cpus", "15-23");
-    let message = refusal(&tree);
-    assert!(
-        message.contains(
-            "CPU 15 is in sys/devices/cpu_core/cpus too; expected each CPU to be of one kind"
-        ),
-        "{message}"
-    );
+    tree.refused(&[
+        "CPU 15 is in sys/devices/cpu_core/cpus too; expected each CPU to be of one kind",
+    ]);
 
     tree.write_at("sys/devices/cpu_atom/cpus", "17-23");
     let host = found(&tree);
@@ -354,17 +332,13 @@ fn one_kind_that_is_online_is_alike() {
         tree.remove(&format!("cpu/cpu{cpu}/topology"));
         tree.remove(&format!("cpu/cpu{cpu}/cache"));
     }
-    for cpu in 0..16 {
-        tree.write(&format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"), "0-15");
-    }
+    tree.cpus(0..16, "cache/index3/shared_cpu_list", |_| "0-15");
     let host = found(&tree);
     assert_eq!(host.capacity_source, CapacitySource::Alike);
     // Where some small ones stay, nothing else changes.
     tree.write("cpu/online", "0-15,18");
     tree.write("cpu/cpu18/topology/physical_package_id", 0);
-    for cpu in (0..16).chain([18]) {
-        tree.write(&format!("cpu/cpu{cpu}/cache/index3/shared_cpu_list"), "0-15,18");
-    }
+    tree.cpus((0..16).chain([18]), "cache/index3/shared_cpu_list", |_| "0-15,18");
     tree.write("cpu/cpu18/cache/index3/level", 3);
     tree.write("cpu/cpu18/cache/index3/type", "Unified");
     hybrid(&found(&tree), CapacitySource::Cppc, 587);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Sysfs trees for tests, written into memory where the system has a place in memory for files.
 
-use perch_machine::{Machine, cpulist};
+use perch_machine::{Machine, cpulist, detect};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,6 +39,25 @@ impl Tree {
         let path = self.0.join(file);
         fs::create_dir_all(path.parent().expect("a file has a directory")).expect("made");
         fs::write(path, format!("{text}\n")).expect("written");
+    }
+
+    /// Writes a file of each of these CPUs.
+    pub fn cpus<T: std::fmt::Display>(
+        &self,
+        cpus: impl IntoIterator<Item = usize>,
+        file: &str,
+        text: impl Fn(usize) -> T,
+    ) {
+        cpus.into_iter().for_each(|cpu| self.write(&format!("cpu/cpu{cpu}/{file}"), text(cpu)));
+    }
+
+    /// Demands that the tree is refused with all of these words.
+    #[track_caller]
+    pub fn refused(&self, words: &[&str]) {
+        let message = detect(self.root()).expect_err("the tree is wrong").to_string();
+        for word in words {
+            assert!(message.contains(word), "no `{word}` in {message}");
+        }
     }
 
     pub fn remove(&self, file: &str) {

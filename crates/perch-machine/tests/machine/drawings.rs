@@ -6,15 +6,20 @@ use perch_machine::{Machine, library};
 use proptest::prelude::*;
 
 /// The costs and sources of a library machine change with every better measurement and its shape
-/// does not, so the snapshot keeps only the shape. The snapshot below keeps the lines of costs, for
-/// a machine that nobody calibrates.
+/// does not, so the snapshot keeps only the shape, of those machines that have something of their
+/// own to show. The snapshot below keeps the lines of costs, for a machine that nobody calibrates.
 #[test]
 fn library_machines() {
     for name in library::names() {
         let drawing = draw(&library::load(name).unwrap(), 80);
         let (shape, costs) = drawing.split_once("\ncaches ").unwrap();
-        insta::assert_snapshot!(name, shape);
         assert!(costs.contains("\ntransfer ") && costs.contains("\nsource "), "{costs}");
+        for line in drawing.lines().filter(|line| line.starts_with(['+', '|'])) {
+            assert!(line.chars().count() <= 80, "{name}: {line}");
+        }
+        if ["epyc7543", "juno", "kunpeng920", "pixel3-phantom"].contains(&name) {
+            insta::assert_snapshot!(name, shape);
+        }
     }
 }
 
@@ -22,16 +27,6 @@ fn library_machines() {
 fn costs_of_a_machine_with_every_level() {
     let machine = Machine::regular("all-levels", 2, 2, 2, 2, 2, 2).unwrap();
     insta::assert_snapshot!("all-levels", draw(&machine, 80));
-}
-
-#[test]
-fn every_line_of_a_library_machine_fits_80_columns() {
-    for name in library::names() {
-        let drawing = draw(&library::load(name).unwrap(), 80);
-        for line in drawing.lines().filter(|line| line.starts_with(['+', '|'])) {
-            assert!(line.chars().count() <= 80, "{name}: {line}");
-        }
-    }
 }
 
 proptest! {

@@ -306,8 +306,7 @@ fn nuls_around_the_text_of_a_file_are_stripped() {
     padded.write("cpu/online", "0-3\0");
     assert_eq!(detect(padded.root()).unwrap().cpus.len(), 4);
     padded.write("node/node0/cpulist", "0-\0\x33");
-    let message = detect(padded.root()).unwrap_err().to_string();
-    assert!(message.contains("node0/cpulist"), "{message}");
+    padded.refused(&["node0/cpulist"]);
 }
 
 #[test]
@@ -333,8 +332,7 @@ fn masks_tell_what_lists_do_not() {
     assert_eq!(machine.cores(), 4);
 
     masks.write("node/node0/cpumap", "f,");
-    let message = detect(masks.root()).unwrap_err().to_string();
-    assert!(message.contains("node0/cpumap`: `f,` is not a mask of CPUs"), "{message}");
+    masks.refused(&["node0/cpumap`: `f,` is not a mask of CPUs"]);
 }
 
 #[test]
@@ -375,9 +373,7 @@ fn cpus_and_nodes_that_are_offline_are_known_without_lists() {
 
     // The node of CPUs 0 and 1 has gone offline with its memory, and has a column still.
     let gone = tree(4);
-    for cpu in 0..4 {
-        gone.write(&format!("cpu/cpu{cpu}/topology/physical_package_id"), cpu / 2);
-    }
+    gone.cpus(0..4, "topology/physical_package_id", |cpu| cpu / 2);
     gone.write("node/node1/cpulist", "2-3");
     gone.write("node/node1/distance", "21 10");
     let machine = detect(gone.root()).unwrap();
@@ -402,10 +398,7 @@ fn documented_line_copies_kinds_of_cores() {
     let line = page.lines().find(|line| line.contains("cp -r --parents"));
     let line = line.expect("the page tells how to copy a tree");
     let hybrid = tree(4);
-    for cpu in 0..4 {
-        let level = if cpu < 2 { 62 } else { 38 };
-        hybrid.write(&format!("cpu/cpu{cpu}/acpi_cppc/highest_perf"), level);
-    }
+    hybrid.cpus(0..4, "acpi_cppc/highest_perf", |cpu| if cpu < 2 { 62 } else { 38 });
     hybrid.write_at("proc/cpuinfo", "model name : A hybrid");
     hybrid.write("node/node0/cpulist", "0-3");
     let copied = || {
