@@ -125,6 +125,7 @@ fn of<'a>(found: &LineFound, arm: &'a Contention) -> Option<&'a perch_experiment
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::tests::same_rows;
     use perch_experiment::ContendedLine;
 
     fn user(symbol: &str, offset: u32, share: f64, seen: bool) -> LineUser {
@@ -190,8 +191,9 @@ mod tests {
 
     #[test]
     fn markdown_shows_the_same() {
-        let text = sections(&found(Some("root_domain+0x0")), "### ", Grid::markdown);
-        insta::assert_snapshot!(text);
+        let found = found(Some("root_domain+0x0"));
+        let markdown = sections(&found, "### ", Grid::markdown);
+        same_rows(&sections(&found, "", Grid::text), &markdown, 8);
     }
 
     #[test]
