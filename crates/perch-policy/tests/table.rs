@@ -39,59 +39,28 @@ fn reasons_keep_their_numbers() {
 }
 
 /// A change of one place, and what is said of the line where it is.
+const MISTAKES: &str = r#"
+PERCH_MODES(steer, posted | PERCH_MODES(steer, poted | PERCH_MODES: unknown "poted": expected posted, upstream, perch
+PERCH_ERA(steer, 3.4) | PERCH_ERA(stear, 3.4) | "stear" is not a mechanism: expected PERCH_MECHANISM(stear, ...) above
+PERCH_ERA(steer, 3.4) | PERCH_ERA(steer, 34) | PERCH_ERA: "34": expected a version like 6.7
+PERCH_ERA(steer, 3.4) | PERCH_ERA(cache, 3.4) | PERCH_ERA of cache stands in line
+PERCH_ERA(steer, 3.4) | PERCH_AERA(steer, 3.4) | PERCH_AERA is not a macro of this table
+PERCH_ERA(steer, 3.4) | PERCH_ERA(steer, 3.4, 5) | PERCH_ERA has 3 arguments: expected 2
+PERCH_ERA(steer, 3.4) | ERA(steer, 3.4) | expected PERCH_...(...), found ERA(steer, 3.4)
+PERCH_ERA(steer, 3.4) | PERCH_ERA(steer; 3.4) | expected , or ) after an argument
+EMPTY_QUEUE, 25, | EMPTY_QUEUE, 24, | EMPTY_QUEUE has the number 24 of UNSEARCHED
+EMPTY_QUEUE, 25, | UNSEARCHED, 25, | UNSEARCHED stands here for the second time
+"empty queue", queued | "empty queue", busy | PERCH_REASON: unknown "busy": expected none, given, idle, queued, slow
+"empty queue", queued | empty, queued | PERCH_REASON: expected a text in quotes as argument 4
+PERCH_STAGE(last, steer) | PERCH_STAGE(late, steer) | PERCH_STAGE: unknown "late": expected aim, near, scan, unbudgeted, home, last
+"#;
+
 #[test]
 fn a_mistake_is_refused_by_its_line() {
-    for (before, after, message) in [
-        (
-            "PERCH_MODES(steer, posted",
-            "PERCH_MODES(steer, poted",
-            "PERCH_MODES: unknown \"poted\": expected posted, upstream, perch",
-        ),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "PERCH_ERA(stear, 3.4)",
-            "\"stear\" is not a mechanism: expected PERCH_MECHANISM(stear, ...) above",
-        ),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "PERCH_ERA(steer, 34)",
-            "PERCH_ERA: \"34\": expected a version like 6.7",
-        ),
-        ("PERCH_ERA(steer, 3.4)", "PERCH_ERA(cache, 3.4)", "PERCH_ERA of cache stands in line"),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "PERCH_AERA(steer, 3.4)",
-            "PERCH_AERA is not a macro of this table",
-        ),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "PERCH_ERA(steer, 3.4, 5)",
-            "PERCH_ERA has 3 arguments: expected 2",
-        ),
-        (
-            "PERCH_ERA(steer, 3.4)",
-            "ERA(steer, 3.4)",
-            "expected PERCH_...(...), found ERA(steer, 3.4)",
-        ),
-        ("PERCH_ERA(steer, 3.4)", "PERCH_ERA(steer; 3.4)", "expected , or ) after an argument"),
-        ("EMPTY_QUEUE, 25,", "EMPTY_QUEUE, 24,", "EMPTY_QUEUE has the number 24 of UNSEARCHED"),
-        ("EMPTY_QUEUE, 25,", "UNSEARCHED, 25,", "UNSEARCHED stands here for the second time"),
-        (
-            "\"empty queue\", queued",
-            "\"empty queue\", busy",
-            "PERCH_REASON: unknown \"busy\": expected none, given, idle, queued, slow",
-        ),
-        (
-            "\"empty queue\", queued",
-            "empty, queued",
-            "PERCH_REASON: expected a text in quotes as argument 4",
-        ),
-        (
-            "PERCH_STAGE(last, steer)",
-            "PERCH_STAGE(late, steer)",
-            "PERCH_STAGE: unknown \"late\": expected aim, near, scan, unbudgeted, home, last",
-        ),
-    ] {
+    for row in MISTAKES.lines().skip(1) {
+        let [before, after, message] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
         let text = TEXT.replacen(before, after, 1);
         let (line, said) = table::parse(&text).err().unwrap_or_else(|| panic!("{after}"));
         assert!(said.starts_with(message), "{after}: {said}");

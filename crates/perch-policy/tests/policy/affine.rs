@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::dice::Dice;
 use crate::differential::{ERAS, policy};
 use crate::machines::{self, Shape};
-use crate::scenario::{SECOND, Scenario};
+use crate::scenario::Scenario;
 
 /// A machine and a host of it.
 struct Bench {
@@ -45,75 +45,6 @@ fn pair(bench: &Bench) -> Scenario {
     s
 }
 
-#[test]
-fn wide_is_a_flip_a_cpu_and_as_many_times_again() {
-    let mut bench = Bench::known("jacobsville");
-    let mut s = pair(&bench);
-    s.busy(1, 8);
-    s.wake.now_ns = SECOND;
-    s.waker.last_wakee = s.wakee.id;
-    // 24 CPUs share the LLC.
-    for (waker, wakee, wide) in [
-        (0, 0, false),
-        (24 * 24, 24, true),
-        (24 * 24 - 1, 24, false),
-        (24 * 24, 23, false),
-        (24, 24 * 24, true),
-        (23, 24 * 24, false),
-    ] {
-        (s.waker.flips, s.wakee.flips) = (waker, wakee);
-        let target = if wide { 1 } else { 0 };
-        assert_eq!(bench.target(&s), target, "flips {waker} and {wakee}");
-    }
-}
-
-#[test]
-fn flips_count_changes_and_halve_once_after_a_second() {
-    let mut bench = Bench::known("jacobsville");
-    let mut s = pair(&bench);
-    (s.waker.flips, s.waker.last_wakee) = (10, s.wakee.id);
-    (s.waker.decay_at_ns, s.wake.now_ns) = (SECOND, 2 * SECOND);
-    bench.decide(&mut s);
-    assert_eq!((s.waker.flips, s.waker.decay_at_ns), (10, SECOND), "not more than a second");
-    s.waker.last_wakee = 77;
-    bench.decide(&mut s);
-    assert_eq!((s.waker.flips, s.waker.last_wakee), (11, s.wakee.id), "somebody else");
-    s.wake.now_ns = 60 * SECOND;
-    bench.decide(&mut s);
-    assert_eq!((s.waker.flips, s.waker.decay_at_ns), (5, 60 * SECOND), "once, however late");
-    assert_eq!(s.wakee.flips, 0, "the wakee wakes nobody");
-}
-
-#[test]
-fn an_idle_waker_cpu_is_an_interrupt_that_does_not_pull_from_an_idle_prev() {
-    let mut bench = Bench::known("x5570");
-    for (prev, idle, target) in [
-        (1, vec![0, 1], 1),
-        (1, vec![0], 0),
-        (1, vec![1], 1),
-        // In another LLC an idle waker's CPU is no reason to pull.
-        (4, vec![0, 4], 4),
-    ] {
-        let mut s = Scenario::idle(&bench.shape, 0, prev);
-        [0, prev].into_iter().filter(|c| !idle.contains(c)).for_each(|c| s.busy(c, 1));
-        assert_eq!(bench.target(&s), target, "prev {prev}, idle {idle:?}");
-    }
-}
-
-#[test]
-fn a_sync_waker_alone_pulls_even_from_an_idle_prev() {
-    let mut bench = Bench::known("jacobsville");
-    let mut s = Scenario::idle(&bench.shape, 0, 1);
-    s.busy(0, 1);
-    assert_eq!(bench.target(&s), 1);
-    s.wake.sync = true;
-    assert_eq!(bench.target(&s), 0);
-    s.state.cpus[0].nr_running = 2;
-    assert_eq!(bench.target(&s), 1, "not alone");
-    s.state.cpus[0].nr_delayed = 1;
-    assert_eq!(bench.target(&s), 0, "the other one only loses its lag");
-}
-
 /// Equal loads: the margin of half the imbalance goes to the waker's CPU; without load it is a
 /// tie, which only a sync waker wins.
 #[test]
@@ -129,20 +60,6 @@ fn a_tie_goes_to_a_sync_waker() {
     assert_eq!(bench.target(&s), 1, "0 is not less than 0");
     s.wake.sync = true;
     assert_eq!(bench.target(&s), 0);
-}
-
-/// Beyond distance 30 no domain pulls; within it, one does.
-#[test]
-fn distant_nodes_do_not_pull() {
-    for (name, prev, pulls) in [("epyc7543", 40, false), ("epyc7543", 20, true), ("x5570", 4, true)]
-    {
-        let mut bench = Bench::known(name);
-        let mut s = Scenario::idle(&bench.shape, 0, prev);
-        s.busy(0, 1);
-        s.busy(prev, 9);
-        let target = if pulls { 0 } else { prev };
-        assert_eq!(bench.target(&s), target, "{name}, CPU {prev}");
-    }
 }
 
 proptest! {
