@@ -265,9 +265,10 @@ pub fn judge_gates<'a>(
         judged.extend(wanted.map(|change| Judged {
             gate,
             change: change.clone(),
-            outcome: match change.settled {
-                true => gate.judge(change.pct, change.ci95_pct),
-                false => GateOutcome::Undecided,
+            outcome: if change.settled {
+                gate.judge(change.pct, change.ci95_pct)
+            } else {
+                GateOutcome::Undecided
             },
         }));
         if judged.len() == before {

@@ -376,10 +376,7 @@ mod tests {
         let fails = [(1, 1, 2), (1, 1, 3), (2, 0, 0), (3, 0, 3)];
         for jobs in [1, 2, 7, 30] {
             let mut lists = Growing::new(&rounds);
-            let task = |place: &Place| match fails.contains(place) {
-                true => Err(*place),
-                false => Ok(*place),
-            };
+            let task = |place: &Place| if fails.contains(place) { Err(*place) } else { Ok(*place) };
             let found = run_lists(&mut lists, jobs, &|_, _| {}, task);
             assert_eq!(found, Err((1, 1, 2)));
             assert_eq!(lists.kept[0].len(), 8, "the list before it goes on");

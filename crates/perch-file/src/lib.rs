@@ -183,10 +183,7 @@ fn check(path: &Path, piped: bool, found: &Metadata) -> Result<(), FileError> {
         () => "neither",
     };
     let path = path.display().to_string();
-    let expected = match piped {
-        true => "a regular file or a pipe",
-        false => "a regular file",
-    };
+    let expected = if piped { "a regular file or a pipe" } else { "a regular file" };
     Err(FileError::NoFile { path, found, expected })
 }
 
@@ -214,9 +211,10 @@ pub fn bytes_of(from: impl Read, name: &str, kind: Kind) -> Result<Vec<u8>, File
     let mut bytes = Vec::new();
     let read = from.take(kind.most_bytes + 1).read_to_end(&mut bytes);
     read.map_err(|source| FileError::Io { path: name.to_string(), source })?;
-    match bytes.len() as u64 > kind.most_bytes {
-        true => Err(FileError::TooLarge { path: name.to_string(), kind }),
-        false => Ok(bytes),
+    if bytes.len() as u64 > kind.most_bytes {
+        Err(FileError::TooLarge { path: name.to_string(), kind })
+    } else {
+        Ok(bytes)
     }
 }
 

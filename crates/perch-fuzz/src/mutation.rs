@@ -108,9 +108,12 @@ impl Mutation {
     /// Returns the changes of a format of text, or of a binary one.
     pub fn any(binary: bool) -> BoxedStrategy<Mutation> {
         let bits = if binary { 0..8u8 } else { 0..7 };
-        let byte = || match binary {
-            true => any::<u8>().boxed(),
-            false => prop_oneof![20 => 0x20..0x7fu8, 2 => 0..0x20u8, 1 => any::<u8>()].boxed(),
+        let byte = || {
+            if binary {
+                any::<u8>().boxed()
+            } else {
+                prop_oneof![20 => 0x20..0x7fu8, 2 => 0..0x20u8, 1 => any::<u8>()].boxed()
+            }
         };
         let at = any::<u32>;
         let text = u32::from(!binary);
@@ -172,9 +175,10 @@ impl Mutation {
             }
             Mutation::Extreme { at, number, wide, big } => {
                 let (number, wide) = (EXTREMES[usize::from(number)], 1 << wide);
-                let bytes = match big {
-                    true => number.to_be_bytes()[8 - wide..].to_vec(),
-                    false => number.to_le_bytes()[..wide].to_vec(),
+                let bytes = if big {
+                    number.to_be_bytes()[8 - wide..].to_vec()
+                } else {
+                    number.to_le_bytes()[..wide].to_vec()
                 };
                 let found = range(at, wide, input);
                 input.splice(found, bytes);

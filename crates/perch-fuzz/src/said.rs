@@ -32,8 +32,9 @@ pub fn refused_at(said: &str, origin: &str, input: &[u8]) -> Result<(), String> 
         text.strip_prefix(':').is_some_and(digit)
             || text.split_once("line ").is_some_and(|(_, number)| digit(number))
     };
-    match has_line(behind) || behind.contains('`') || behind.contains('"') {
-        true => Ok(()),
-        false => Err(format!("the error's message names no place: {said:?}")),
+    if has_line(behind) || behind.contains('`') || behind.contains('"') {
+        Ok(())
+    } else {
+        Err(format!("the error's message names no place: {said:?}"))
     }
 }

@@ -59,9 +59,8 @@ fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = panic::take_hook();
-        panic::set_hook(Box::new(move |info| match is_metered() {
-            true => PANIC.set(info.to_string()),
-            false => usual(info),
+        panic::set_hook(Box::new(move |info| {
+            if is_metered() { PANIC.set(info.to_string()) } else { usual(info) }
         }));
     });
 }

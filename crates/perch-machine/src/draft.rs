@@ -90,10 +90,7 @@ impl Draft {
 
     /// Returns the LLCs as the scheduler gets to know them.
     pub fn seen_llcs(&self) -> &[Group] {
-        match self.declared.is_empty() {
-            true => &self.llcs,
-            false => &self.declared,
-        }
+        if self.declared.is_empty() { &self.llcs } else { &self.declared }
     }
 
     /// Numbers the CPUs anew, from 0 up in the order of `numbers` (ascending), which has all of them.

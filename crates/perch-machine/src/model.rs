@@ -132,10 +132,7 @@ impl Machine {
     /// # Panics
     /// Panics when a CPU's number is not below `cpus.len()`.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
-        match a == b {
-            true => Distance::Cpu,
-            false => self.cpus[a].distance(&self.cpus[b]),
-        }
+        if a == b { Distance::Cpu } else { self.cpus[a].distance(&self.cpus[b]) }
     }
 
     /// Returns the bytes of an LLC.
@@ -147,10 +144,7 @@ impl Machine {
     /// Sets the bytes of each LLC.
     pub(crate) fn set_llc_bytes(&mut self, bytes: Vec<u64>) {
         let usual = self.hardware.llc_bytes;
-        self.llc_bytes = match bytes.iter().all(|own| *own == usual) {
-            true => Vec::new(),
-            false => bytes,
-        };
+        self.llc_bytes = if bytes.iter().all(|own| *own == usual) { Vec::new() } else { bytes };
     }
 
     /// Returns the number of NUMA nodes.

@@ -20,9 +20,10 @@ use std::path::Path;
 pub fn import(path: &Path) -> Result<Machine, MachineError> {
     let origin = path.display().to_string();
     let text = perch_file::text(path, Kind::TOPOLOGY)?;
-    match text.trim_start().starts_with('<') {
-        true => hwloc::from_xml_str(&text, &origin),
-        false => lscpu::from_str(&text, &origin),
+    if text.trim_start().starts_with('<') {
+        hwloc::from_xml_str(&text, &origin)
+    } else {
+        lscpu::from_str(&text, &origin)
     }
 }
 
@@ -86,10 +87,7 @@ pub(crate) fn declared(llcs: &[Group], packages: &[Group], nodes: &[Group]) -> V
         parts.map(|cpus| Group { cpus, place: llc.place.clone() })
     });
     let parts: Vec<Group> = parts.collect();
-    match parts.len() == llcs.len() {
-        true => Vec::new(),
-        false => parts,
-    }
+    if parts.len() == llcs.len() { Vec::new() } else { parts }
 }
 
 /// Settles what an LLC is that serves several packages, as on phones, whose old device trees call
@@ -117,10 +115,8 @@ pub(crate) fn join_packages(draft: &mut Draft, cut: bool) {
     draft.packages.retain(|package| !package.cpus.is_empty());
     let packages = draft.packages.len();
     if packages < before {
-        let seen = match cut {
-            true => "the kernel cuts it at their borders",
-            false => "the kernel keeps it whole",
-        };
+        let seen =
+            if cut { "the kernel cuts it at their borders" } else { "the kernel keeps it whole" };
         draft.sources.push(format!(
             "a last-level cache serves several of the {before} packages, which are {packages} here; {seen}"
         ));

@@ -296,10 +296,7 @@ impl Plan {
         let sched_idle = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = Array::<Memory>::reserve(&mut image, nr_memories);
-        let (counted, waiting_tasks) = match tuning.waits {
-            true => (possible, nr_memories),
-            false => (0, 0),
-        };
+        let (counted, waiting_tasks) = if tuning.waits { (possible, nr_memories) } else { (0, 0) };
         let waits = Array::<Waits>::reserve(&mut image, counted);
         let task_waits = Array::<Wait>::reserve(&mut image, waiting_tasks);
         let rules = Array::<interface::Band>::reserve(&mut image, bands.len());

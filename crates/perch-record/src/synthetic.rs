@@ -114,10 +114,7 @@ pub fn synthetic(
             in_task: true,
             ..Wake::default()
         };
-        let capacities = match wake.fork {
-            true => old_capacities(&topology),
-            false => Vec::new(),
-        };
+        let capacities = if wake.fork { old_capacities(&topology) } else { Vec::new() };
         let real_time = what.real_time_every != 0 && i % what.real_time_every == 0;
         let rows = [waker, wakee].map(|task| {
             let mut row = Row::<TaskRow>::of(&task);

@@ -262,10 +262,7 @@ pub(crate) mod tests {
             p99_us: 2.5 * us,
             p99_9_us: 2.5 * us,
             max_us: 2.5 * us,
-            buckets: match us.is_finite() {
-                true => vec![[1007, 2], [2559, 1]],
-                false => Vec::new(),
-            },
+            buckets: if us.is_finite() { vec![[1007, 2], [2559, 1]] } else { Vec::new() },
         };
         let busy = |arm: &str, pct: f64| ArmCpus {
             arm: arm.to_string(),

@@ -255,18 +255,12 @@ impl BalanceRules {
                 (true, true) => 16,
             },
             busy_less_a_tick: era.has(Change::BusyFactor16),
-            wide_imbalance_pct: match era.has(Change::WideImbalance117) {
-                true => 117,
-                false => 125,
-            },
+            wide_imbalance_pct: if era.has(Change::WideImbalance117) { 117 } else { 125 },
             by_weight,
             fixed_intervals: !era.has(Change::GrowingIntervals),
             newest_first: !era.has(Change::OldestFirst),
             moved_is_cold: era.has(Change::MovedIsCold),
-            newidle_least_ns: match era.has(Change::NewidleByCost) {
-                true => 0,
-                false => 500_000,
-            },
+            newidle_least_ns: if era.has(Change::NewidleByCost) { 0 } else { 500_000 },
             newidle_by_success: era.has(Change::NewidleBySuccess),
             eligible_first: era.has(Change::EligibleFirst),
             moves_delayed: era.has(Change::MovesDelayed),
@@ -286,10 +280,7 @@ impl BalanceRules {
                 (true, false) => Stuck::Pinned,
                 (true, true) => Stuck::NowhereLarger,
             },
-            larger_1024: match era.has(Change::LargerByTwentieth) {
-                true => 1078,
-                false => 1280,
-            },
+            larger_1024: if era.has(Change::LargerByTwentieth) { 1078 } else { 1280 },
             larger_by_group: !era.has(Change::LargerByTwentieth),
             clamps_util: !era.has(Change::UtilFitsCpu),
         }
@@ -298,14 +289,8 @@ impl BalanceRules {
     /// Returns `imbalance_pct` of `domain`: the load from which a group counts as imbalanced, in
     /// percent of the other group's.
     pub fn imbalance_pct(&self, domain: &DomainView<'_>) -> u32 {
-        let near = match self.by_weight {
-            true => domain.level() == Level::Smt,
-            false => domain.shares_llc(),
-        };
-        match near {
-            true => domain.imbalance_pct(),
-            false => self.wide_imbalance_pct,
-        }
+        let near = if self.by_weight { domain.level() == Level::Smt } else { domain.shares_llc() };
+        if near { domain.imbalance_pct() } else { self.wide_imbalance_pct }
     }
 
     /// Returns whether the capacity `this` is so much larger than `other` that the balancer cares
@@ -335,10 +320,7 @@ impl EraRules {
             balance: BalanceRules::new(era),
             groups: GroupRules {
                 by_weight: !era.has(Change::Averages),
-                contribution_ns: match era.has(Change::RatedContributions) {
-                    true => 1_000_000,
-                    false => 0,
-                },
+                contribution_ns: if era.has(Change::RatedContributions) { 1_000_000 } else { 0 },
                 keeps_empty: era.has(Change::DelayedDequeue),
                 turns_anew: !era.has(Change::TurnsGoOn),
             },
@@ -358,16 +340,14 @@ impl EraRules {
             keeps_older_lag: era.has(Change::KeepsOlderLag),
             preempts_again: era.has(Change::PreemptsAgain),
             whole_weights: era.has(Change::WholeWeights),
-            lag: match era.has(Change::LagSliceAndTick) {
-                true => LagLimit::SliceAndTick,
-                false => LagLimit::TwoSlices,
+            lag: if era.has(Change::LagSliceAndTick) {
+                LagLimit::SliceAndTick
+            } else {
+                LagLimit::TwoSlices
             },
             yield_forfeits: era.has(Change::YieldForfeits),
             rt_asks: era.has(Change::RtPushByInterrupt) && !era.has(Change::RtPullsAgain),
-            rt_limit: match era.has(Change::FairServer) {
-                true => RtLimit::Server,
-                false => RtLimit::Throttle,
-            },
+            rt_limit: if era.has(Change::FairServer) { RtLimit::Server } else { RtLimit::Throttle },
             serves_ext: era.has(Change::ExtServer),
         }
     }

@@ -256,10 +256,7 @@ impl Kernel {
     /// # Errors
     /// [`UnableError::NoRights`] when it may not.
     pub fn check_rights(&self, purpose: Purpose) -> Result<(), UnableError> {
-        match self.may_load() {
-            true => Ok(()),
-            false => Err(UnableError::NoRights(purpose)),
-        }
+        if self.may_load() { Ok(()) } else { Err(UnableError::NoRights(purpose)) }
     }
 
     /// Checks that no other scheduler is loaded.

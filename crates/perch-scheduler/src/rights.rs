@@ -54,9 +54,10 @@ mod tests {
             if policies {
                 kept |= had.permitted & CapabilitySet::SYS_NICE;
             }
-            match had.effective.contains(KEPT) {
-                true => assert_eq!((left.effective, left.permitted), (kept, kept)),
-                false => assert_eq!(left, had),
+            if had.effective.contains(KEPT) {
+                assert_eq!((left.effective, left.permitted), (kept, kept))
+            } else {
+                assert_eq!(left, had)
             }
         }
     }

@@ -444,9 +444,12 @@ impl Clang<'_> {
                 errors: words.trim().to_string(),
             });
         }
-        let lines = missing.iter().map(|name| match data(name) {
-            true => format!("  the kernel's variable {name} is not supported"),
-            false => format!("  {name}() is not supported"),
+        let lines = missing.iter().map(|name| {
+            if data(name) {
+                format!("  the kernel's variable {name} is not supported")
+            } else {
+                format!("  {name}() is not supported")
+            }
         });
         needs.extend(lines);
         Ok(Vec::new())
@@ -482,10 +485,7 @@ fn errors(words: &str) -> String {
     // The expansion of one macro may be wrong in several ways.
     lines.dedup();
     lines.truncate(10);
-    match lines.is_empty() {
-        true => words.trim().to_string(),
-        false => lines.join("\n"),
-    }
+    if lines.is_empty() { words.trim().to_string() } else { lines.join("\n") }
 }
 
 /// Makes the divisions in LLVM's code those of BPF: by 0 they give 0, and the whole dividend as their

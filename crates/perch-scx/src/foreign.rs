@@ -188,10 +188,7 @@ impl Package {
     /// As of the two.
     pub fn open(path: &Path) -> Result<Package, ForeignError> {
         let source = path.is_dir() || path.to_string_lossy().ends_with(".c");
-        match source {
-            true => Package::build(path, None),
-            false => Package::read(path),
-        }
+        if source { Package::build(path, None) } else { Package::read(path) }
     }
 
     /// Writes a shared object that has the description behind it.

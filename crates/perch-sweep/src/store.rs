@@ -326,9 +326,10 @@ impl Store {
             Ok(())
         })?;
         for path in entries(&self.root.join(UNFINISHED))? {
-            let reason = match is_unfinished(&path) {
-                true => "never finished; perch store prune removes it",
-                false => "not written by perch, which leaves it; remove it, or move it elsewhere",
+            let reason = if is_unfinished(&path) {
+                "never finished; perch store prune removes it"
+            } else {
+                "not written by perch, which leaves it; remove it, or move it elsewhere"
             };
             faults.push(Fault { path: path.display().to_string(), reason: reason.to_string() });
         }

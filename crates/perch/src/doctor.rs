@@ -174,11 +174,10 @@ impl Checks {
             });
         }
         let unknown = self.marked(Mark::Unknown);
-        match unknown.is_empty() {
-            true => Ok(()),
-            false => {
-                Err(Failure::run(format!("could not look at everything: {}", unknown.join(", "))))
-            }
+        if unknown.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::run(format!("could not look at everything: {}", unknown.join(", "))))
         }
     }
 }

@@ -163,9 +163,10 @@ fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
             seconds => format!("{:.0} min", seconds as f64 / 60.0),
         };
         // Nobody knows before the first repetitions how many cells they leave undecided.
-        let further = match !options.settles() {
-            true => "",
-            false => ", and longer where scores are not steady or cells undecided",
+        let further = if !options.settles() {
+            ""
+        } else {
+            ", and longer where scores are not steady or cells undecided"
         };
         say(format!("this will take about {words}, by a trial of each load{further}"));
     }

@@ -175,9 +175,10 @@ fn words(summary: &Summary, output: &Path) -> String {
     if let Some(text) = left_out(summary) {
         line(text);
     }
-    let unknown = match summary.processes_known {
-        true => "affinities, what messages weigh",
-        false => "affinities, what messages weigh, which tasks are threads of one process",
+    let unknown = if summary.processes_known {
+        "affinities, what messages weigh"
+    } else {
+        "affinities, what messages weigh, which tasks are threads of one process"
     };
     line(format!("not in the events: {unknown}"));
     for warning in summary.warnings() {

@@ -250,10 +250,8 @@ fn run_command(
     }
     let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
     let contents = guest::contents(&store, &kernel, &perch, tools)?;
-    let command = guest::Command::new(match under_perch {
-        true => scheduled(&arguments.set, argv),
-        false => argv,
-    });
+    let command =
+        guest::Command::new(if under_perch { scheduled(&arguments.set, argv) } else { argv });
     let command = command.timeout(arguments.timeout);
     let release = kernel.release.clone();
     let mut setup = Setup::new(kernel, qemu, topology, contents);

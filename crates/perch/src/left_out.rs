@@ -38,8 +38,9 @@ pub fn help() -> String {
 /// Refuses a command that is not one of this build's.
 pub fn refuse(words: &[OsString]) -> Result<(), Failure> {
     let name = words[0].to_string_lossy();
-    Err(Failure::input(match missing().any(|known| known == name) {
-        true => format!("this build leaves out `perch {name}`; `./x build` makes the whole perch"),
-        false => format!("there is no command `{name}`; perch --help lists them"),
+    Err(Failure::input(if missing().any(|known| known == name) {
+        format!("this build leaves out `perch {name}`; `./x build` makes the whole perch")
+    } else {
+        format!("there is no command `{name}`; perch --help lists them")
     }))
 }

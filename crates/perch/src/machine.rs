@@ -75,9 +75,10 @@ fn seen_in_guest(name: &str, cpus: perch_lab::Cpus) -> Result<Machine, Failure> 
 }
 
 fn show(machine: &Machine, toml: bool) -> Result<(), Failure> {
-    match toml {
-        true => emit_data(&machine.to_toml()),
-        false => emit(&perch_machine::draw::draw(machine, terminal_width())),
+    if toml {
+        emit_data(&machine.to_toml())
+    } else {
+        emit(&perch_machine::draw::draw(machine, terminal_width()))
     }
 }
 

@@ -197,9 +197,10 @@ fn refused(error: &clap::Error) -> ExitCode {
     let words = error.render().to_string();
     let words = output::escaped(&words);
     // A reader that is gone, of `perch --help | head` for example, is not a failure.
-    let _ = match error.use_stderr() {
-        true => std::io::stderr().write_all(words.as_bytes()),
-        false => std::io::stdout().write_all(words.as_bytes()),
+    let _ = if error.use_stderr() {
+        std::io::stderr().write_all(words.as_bytes())
+    } else {
+        std::io::stdout().write_all(words.as_bytes())
     };
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

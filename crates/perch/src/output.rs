@@ -81,10 +81,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        let _ = match steers(c) {
-            false => write!(out, "{c}"),
-            true => write!(out, "\\u{:04x}", u32::from(c)),
-        };
+        let _ = if steers(c) { write!(out, "\\u{:04x}", u32::from(c)) } else { write!(out, "{c}") };
     }
     Cow::Owned(out)
 }
@@ -104,10 +101,7 @@ pub fn emit(text: &str) -> Result<(), Failure> {
 /// Writes a text to stdout that a program reads in a format without escapes for what steers a
 /// terminal: only a terminal gets them.
 pub fn emit_data(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().is_terminal() {
-        true => emit(text),
-        false => write_out(text),
-    }
+    if std::io::stdout().is_terminal() { emit(text) } else { write_out(text) }
 }
 
 /// Writes a result to stdout by [`emit`] or [`emit_data`].

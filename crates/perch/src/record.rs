@@ -166,15 +166,17 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 /// Refuses a program that cannot be found, before the kernel loads anything for it.
 fn is_there(program: &str) -> Result<(), Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = match program.contains('/') {
-        true => Path::new(program).exists(),
-        false => std::env::split_paths(&path).any(|folder| folder.join(program).exists()),
+    let found = if program.contains('/') {
+        Path::new(program).exists()
+    } else {
+        std::env::split_paths(&path).any(|folder| folder.join(program).exists())
     };
-    match found {
-        true => Ok(()),
-        false => Err(Failure::input(format!(
+    if found {
+        Ok(())
+    } else {
+        Err(Failure::input(format!(
             "cannot run {program}: no such program here (perch lab run --with {program} brings it into a guest)"
-        ))),
+        )))
     }
 }
 

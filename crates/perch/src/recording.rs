@@ -37,19 +37,16 @@ impl Recording {
         if let Some(era) = era {
             check_era(era).map_err(|why| Failure::input(format!("--era {era}: {why}")))?;
         }
-        let path = match file.as_os_str() == "-" {
-            true => "stdin".to_string(),
-            false => file.display().to_string(),
-        };
+        let path =
+            if file.as_os_str() == "-" { "stdin".to_string() } else { file.display().to_string() };
         let wrong = |error: String| Failure::input(format!("{path}: {error}"));
         let meter = Meter::new(&path, Unit::Bytes, quiet);
-        let input: Box<dyn Read> = match file.as_os_str() == "-" {
-            true => Box::new(BufReader::new(Metered::new(std::io::stdin(), meter, 0))),
-            false => {
-                let file = perch_file::open(file).map_err(|e| Failure::input(e.to_string()))?;
-                let bytes = file.metadata().map_or(0, |found| found.len());
-                Box::new(BufReader::with_capacity(1 << 16, Metered::new(file, meter, bytes)))
-            }
+        let input: Box<dyn Read> = if file.as_os_str() == "-" {
+            Box::new(BufReader::new(Metered::new(std::io::stdin(), meter, 0)))
+        } else {
+            let file = perch_file::open(file).map_err(|e| Failure::input(e.to_string()))?;
+            let bytes = file.metadata().map_or(0, |found| found.len());
+            Box::new(BufReader::with_capacity(1 << 16, Metered::new(file, meter, bytes)))
         };
         let reader = Reader::new(input).map_err(|e| wrong(e.to_string()))?;
         let header = reader.header().clone();

@@ -72,10 +72,7 @@ impl Zstd {
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        match self.begun && !self.decoder.is_finished() {
-            true => self.block(&END, each),
-            false => Ok(()),
-        }
+        if self.begun && !self.decoder.is_finished() { self.block(&END, each) } else { Ok(()) }
     }
 
     fn block<E: From<RecordError>>(

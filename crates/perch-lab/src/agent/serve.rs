@@ -98,10 +98,7 @@ impl Agent {
             self.say(&Event::Failed(id, "no program was named".to_string()));
             return None;
         };
-        let stdin = match start.stdin.is_empty() {
-            true => Stdio::null(),
-            false => Stdio::piped(),
-        };
+        let stdin = if start.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
         let spawned = Command::new(program)
             .args(arguments)
             .envs(start.env)

@@ -42,9 +42,10 @@ pub(super) fn shape(machine: &Machine, memory_mib: u64) -> Vec<String> {
     let nodes = machine.nodes() as u64;
     let node_bytes = (memory_mib / nodes) << 20;
     let bytes = node_bytes * nodes;
-    let (below, top) = match bytes > BELOW_THE_HOLE {
-        true => (BELOW_THE_HOLE, bytes - BELOW_THE_HOLE + HOLE_ENDS),
-        false => (bytes, bytes),
+    let (below, top) = if bytes > BELOW_THE_HOLE {
+        (BELOW_THE_HOLE, bytes - BELOW_THE_HOLE + HOLE_ENDS)
+    } else {
+        (bytes, bytes)
     };
     // A machine without an L2 has its L1 alone, and one L2 may serve a whole cluster.
     let (private_bytes, per_cluster) = match hardware.l2_bytes {

@@ -64,10 +64,7 @@ impl Topology {
     /// # Errors
     /// As [`Topology::of`].
     pub fn new(machine: &Machine, cpus: Cpus) -> Result<Topology> {
-        let arch = match machine.is_asymmetric() {
-            true => Arch::Aarch64,
-            false => Arch::X86_64,
-        };
+        let arch = if machine.is_asymmetric() { Arch::Aarch64 } else { Arch::X86_64 };
         Topology::of(arch, machine, cpus)
     }
 
@@ -251,14 +248,15 @@ fn phantoms(machine: &Machine) -> Result<Vec<String>> {
             )));
         }
     }
-    Ok(match machine.has_phantom_llcs() {
-        true => vec![format!(
+    Ok(if machine.has_phantom_llcs() {
+        vec![format!(
             "the {} LLCs of the hardware: the guest has the {} that {}'s firmware declares",
             machine.llcs(),
             machine.declared_llcs(),
             machine.name
-        )],
-        false => Vec::new(),
+        )]
+    } else {
+        Vec::new()
     })
 }
 

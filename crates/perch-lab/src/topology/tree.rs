@@ -43,10 +43,7 @@ impl Branch {
         for (number, cpu) in machine.cpus.iter().enumerate() {
             // A core outside every cluster shares its L2 with no other core. Where there are no
             // clusters the cores of each kind stay together, so that a cut keeps some of each kind.
-            let alone = || match clustered {
-                true => u32::MAX - cpu.core,
-                false => cpu.capacity,
-            };
+            let alone = || if clustered { u32::MAX - cpu.core } else { cpu.capacity };
             let cluster = cpu.cluster.unwrap_or_else(alone);
             let path = [cpu.package, cpu.node, cpu.declared_llc, cluster, cpu.core];
             let mut at = &mut root;

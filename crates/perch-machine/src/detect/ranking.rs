@@ -41,10 +41,7 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Rankings, MachineError
     let mut values = Vec::new();
     let mut untold = None;
     for &cpu in online {
-        let reading = match amd {
-            true => prefcore(tree, cpu)?,
-            false => highest_perf(tree, cpu)?,
-        };
+        let reading = if amd { prefcore(tree, cpu)? } else { highest_perf(tree, cpu)? };
         match reading {
             Ok((file, value)) => {
                 let (cpus, place) = (vec![cpu], tree.place(&file));

@@ -17,9 +17,10 @@ const MAX_NODES: usize = 16;
 pub(super) fn facts(machine: &Machine, width: usize) -> String {
     let mut list = List { out: String::new(), width };
     let count = machine.cpus.len();
-    let smt = match machine.has_smt() {
-        true => format!("{} cores with up to {} threads", machine.cores(), threads(machine)),
-        false => "no SMT".to_string(),
+    let smt = if machine.has_smt() {
+        format!("{} cores with up to {} threads", machine.cores(), threads(machine))
+    } else {
+        "no SMT".to_string()
     };
     list.item("CPUs", &format!("{count}: {smt}"));
     list.groups("packages", machine, |cpu| Some(cpu.package));

@@ -78,10 +78,7 @@ impl Canvas {
         for (index, line) in part.lines.iter().enumerate() {
             // The text of a leaf is centred, as numbers in narrow columns are; labels start at the
             // left.
-            let indent = match part.centred {
-                true => (columns - line.len()).div_ceil(2),
-                false => 1,
-            };
+            let indent = if part.centred { (columns - line.len()).div_ceil(2) } else { 1 };
             let start = x + 1 + indent;
             self.rows[y + 1 + index][start..start + line.len()].copy_from_slice(line.as_bytes());
         }

@@ -131,10 +131,8 @@ impl Regular {
         let cores_per_llc = self.clusters_per_llc.max(1) * self.cores;
         let llcs_per_package = self.nodes_per_package * self.llcs_per_node;
         let cores = self.packages * llcs_per_package * cores_per_llc;
-        let cores_per_node = match self.node_interleave {
-            true => cores,
-            false => self.llcs_per_node * cores_per_llc,
-        };
+        let cores_per_node =
+            if self.node_interleave { cores } else { self.llcs_per_node * cores_per_llc };
         let groups = |cores_each: usize| -> Vec<Group> {
             let members = |group: usize| {
                 let range = group * cores_each..(group + 1) * cores_each;

@@ -48,9 +48,10 @@ pub fn from_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         }
     }
     let fields = summary::of_text(text);
-    match fields.is_empty() {
-        true => problem(None, "neither hwloc's XML nor lscpu's text"),
-        false => summary::read(&fields, origin),
+    if fields.is_empty() {
+        problem(None, "neither hwloc's XML nor lscpu's text")
+    } else {
+        summary::read(&fields, origin)
     }
 }
 

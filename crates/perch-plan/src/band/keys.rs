@@ -160,10 +160,7 @@ fn whole<T: TryFrom<i64>>(
 /// Checks that the BPF program has room for a pattern.
 fn check_comm(given: String) -> Result<String, RuleError> {
     let source = CommError::LongPattern;
-    match given.len() < BAND_GLOB {
-        true => Ok(given),
-        false => Err(RuleError::Comm { given, source }),
-    }
+    if given.len() < BAND_GLOB { Ok(given) } else { Err(RuleError::Comm { given, source }) }
 }
 
 /// Checks that the BPF program has room for a path.

@@ -63,9 +63,6 @@ impl rule::Draft for Draft {
     }
 
     fn finish(self) -> Result<Partial, PartialError> {
-        match self.0 == Partial::default() {
-            true => Err(PartialError::NoTasks),
-            false => Ok(self.0),
-        }
+        if self.0 == Partial::default() { Err(PartialError::NoTasks) } else { Ok(self.0) }
     }
 }

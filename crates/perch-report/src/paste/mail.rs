@@ -290,9 +290,10 @@ fn remarks(sheet: &Sheet, arm: Option<usize>) -> String {
         let mut line = format!("{:22} {:>11}", cut(&row.label, 22), figure(row.figures[0].value));
         if let Some(arm) = arm {
             let found = &row.figures[arm];
-            let remark = match row.unsettled {
-                true => settled::MARK.to_string(),
-                false => remark(row, found.delta_pct),
+            let remark = if row.unsettled {
+                settled::MARK.to_string()
+            } else {
+                remark(row, found.delta_pct)
             };
             let _ = write!(line, " {:>11}  {remark:<12}", figure(found.value));
             if let (1, Some(pct)) = (arm, row.published_pct) {

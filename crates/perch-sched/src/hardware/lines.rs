@@ -388,9 +388,10 @@ impl Lines {
     fn throw_away_ns(&self, costs: &Costs, line: &Line, cpu: usize) -> u64 {
         if line.nr_sharers <= 1 {
             let from = line.from as usize;
-            return match line.nr_sharers == 1 && from != cpu {
-                true => costs.transfer_ns(1, from, cpu),
-                false => 0,
+            return if line.nr_sharers == 1 && from != cpu {
+                costs.transfer_ns(1, from, cpu)
+            } else {
+                0
             };
         }
         let mut farthest = 0;

@@ -145,10 +145,7 @@ fn serve(stream: &UnixStream, source: &Source) -> io::Result<()> {
             return Ok(());
         }
         let whole = line.last() == Some(&b'\n') || (got as u64) < LONGEST_REQUEST;
-        let answer = match whole {
-            true => answer(&line, source),
-            false => Err(RequestError::TooLong),
-        };
+        let answer = if whole { answer(&line, source) } else { Err(RequestError::TooLong) };
         let (errno, answer) = match answer {
             Ok(answer) => (0, answer),
             Err(error) => (error.errno(), Value::String(error.to_string())),

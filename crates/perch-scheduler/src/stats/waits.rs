@@ -49,10 +49,7 @@ impl Waits {
 
     /// The longest waits of a bucket, µs; infinite for the last.
     pub fn bound_us(&self, bucket: usize) -> f64 {
-        match bucket + 1 < self.buckets.len() {
-            true => 2f64.powi(bucket as i32),
-            false => f64::INFINITY,
-        }
+        if bucket + 1 < self.buckets.len() { 2f64.powi(bucket as i32) } else { f64::INFINITY }
     }
 
     /// Adds those of another reason or cgroup.

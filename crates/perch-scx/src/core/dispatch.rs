@@ -159,10 +159,7 @@ impl Core {
         self.dispatches.borrow_mut().dispatching = Some(cpu);
         let keeps = self.balance(cpu, prev);
         self.dispatches.borrow_mut().dispatching = None;
-        let next = match keeps {
-            true => prev,
-            false => self.queues.borrow().local(cpu).first(),
-        };
+        let next = if keeps { prev } else { self.queues.borrow().local(cpu).first() };
         if let Some(task) = next
             && self.memory.slice(task) == 0
         {

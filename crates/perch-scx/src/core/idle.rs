@@ -56,10 +56,7 @@ impl Idle {
 
     /// The mask of CPUs, or that of wholly idle cores: the mask of CPUs on a machine without SMT.
     pub fn words(&self, of_cores: bool) -> &[u64] {
-        match of_cores && self.smt {
-            true => &self.cores,
-            false => &self.cpus,
-        }
+        if of_cores && self.smt { &self.cores } else { &self.cpus }
     }
 
     /// Returns whether the CPU runs its idle task; it may have been claimed.

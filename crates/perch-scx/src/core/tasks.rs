@@ -35,9 +35,10 @@ impl Tasks {
         if !woken || newborn {
             return 0;
         }
-        match std::mem::take(&mut task.selected) {
-            true => flag::ENQ_WAKEUP | flag::ENQ_CPU_SELECTED,
-            false => flag::ENQ_WAKEUP,
+        if std::mem::take(&mut task.selected) {
+            flag::ENQ_WAKEUP | flag::ENQ_CPU_SELECTED
+        } else {
+            flag::ENQ_WAKEUP
         }
     }
 }

@@ -165,9 +165,10 @@ impl Events<'_, '_> {
     ) -> Result<bool, RtAppError> {
         let channel = number_of(&mut self.shared.semaphores, name(member, "")?);
         let waits = event == "sem_wait";
-        ops.push(match waits {
-            true => Op::Receive { channel },
-            false => Op::Send { channel, lines: self.global.costs.wake.lines, sync: false },
+        ops.push(if waits {
+            Op::Receive { channel }
+        } else {
+            Op::Send { channel, lines: self.global.costs.wake.lines, sync: false }
         });
         Ok(waits)
     }

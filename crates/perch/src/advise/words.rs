@@ -249,9 +249,10 @@ fn lands(change: &Change) -> String {
         pair(&change.fits, "on a CPU that they fit", "on one that they do not fit"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let destination = match parts.is_empty() {
-        true => "none nearer to or farther from where the kernel aims, none idler".to_string(),
-        false => parts.join("; "),
+    let destination = if parts.is_empty() {
+        "none nearer to or farther from where the kernel aims, none idler".to_string()
+    } else {
+        parts.join("; ")
     };
     format!(
         "{} of wake-ups ({} %) would land on another CPU: {destination}",

@@ -86,10 +86,7 @@ impl<W: Write> Watch for SimulatedRecording<W> {
             this_cpu: wake.this_cpu as u32,
             prev_cpu: wake.prev_cpu as u32,
             // The simulator gives idle tasks the highest numbers; a recording has 0 for them.
-            waker: match waker.id == u32::MAX - wake.this_cpu as u32 {
-                true => 0,
-                false => waker.id,
-            },
+            waker: if waker.id == u32::MAX - wake.this_cpu as u32 { 0 } else { waker.id },
             wakee: wakee.id,
             queued,
             capacities: group_capacities(host, wake),

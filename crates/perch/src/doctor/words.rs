@@ -200,9 +200,10 @@ fn functions(found: &Diagnosis) -> Check {
 
 fn in_words(function: &Unlike) -> String {
     let Unlike { name, takes, passed } = function;
-    match takes == passed {
-        true => format!("{name} ({takes}, of other types)"),
-        false => format!("{name} ({takes}, not {passed})"),
+    if takes == passed {
+        format!("{name} ({takes}, of other types)")
+    } else {
+        format!("{name} ({takes}, not {passed})")
     }
 }
 
@@ -507,9 +508,10 @@ fn processes(found: &Diagnosis) -> Check {
         }
         Ok(found) => {
             let looked = format!("looked at {} of user space", count(found.looked, "task"));
-            match found.cut {
-                false => check(NAME, Mark::Ok, looked),
-                true => check(NAME, Mark::Unknown, format!("{looked}, and there are more")),
+            if found.cut {
+                check(NAME, Mark::Unknown, format!("{looked}, and there are more"))
+            } else {
+                check(NAME, Mark::Ok, looked)
             }
         }
     }

@@ -104,10 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map_err(|error| Failure::run(format!("cannot make {}: {error}", folder.display())))?;
     }
 
-    let among = match arguments.storms.is_empty() {
-        true => &Storm::ALL[..],
-        false => &arguments.storms,
-    };
+    let among = if arguments.storms.is_empty() { &Storm::ALL[..] } else { &arguments.storms };
     let rounds = match arguments.rounds {
         Some(rounds) => rounds,
         None => (60 * arguments.minutes).div_ceil(arguments.seconds).max(1),

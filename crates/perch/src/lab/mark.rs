@@ -32,8 +32,9 @@ pub fn run(marking: Marking) -> Result<(), Failure> {
         Marking::Round => Mark::Round,
         Marking::Stop { slot } => Mark::Stop(slot),
     };
-    match coherence::mark(mark) {
-        true => Ok(()),
-        false => Err(Failure::input("marks are instructions of x86-64 CPUs")),
+    if coherence::mark(mark) {
+        Ok(())
+    } else {
+        Err(Failure::input("marks are instructions of x86-64 CPUs"))
     }
 }

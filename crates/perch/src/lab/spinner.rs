@@ -15,10 +15,8 @@ pub struct Spinner(ProgressBar);
 impl Spinner {
     /// Hidden if `quiet`, or where stderr is not a terminal.
     pub fn new(quiet: bool) -> Spinner {
-        let target = match quiet {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr(),
-        };
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
         let style = style.expect("the template is well formed");
         let bar = ProgressBar::with_draw_target(None, target).with_style(style);

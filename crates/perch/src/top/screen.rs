@@ -51,16 +51,13 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
     if let Some((table, rows)) = groups(state, room.saturating_sub(2)) {
         tables.push((table, rows as u16 + 2));
     }
-    let [at, rest] = match wide {
-        true => {
-            let halves = [Constraint::Fill(1), Constraint::Length(RIGHT)];
-            let [left, right] = Layout::horizontal(halves).spacing(2).areas(body);
-            [right, left]
-        }
-        false => {
-            let lines = tables.iter().map(|(_, lines)| lines).sum();
-            Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(body)
-        }
+    let [at, rest] = if wide {
+        let halves = [Constraint::Fill(1), Constraint::Length(RIGHT)];
+        let [left, right] = Layout::horizontal(halves).spacing(2).areas(body);
+        [right, left]
+    } else {
+        let lines = tables.iter().map(|(_, lines)| lines).sum();
+        Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(body)
     };
     let heights = tables.iter().map(|(_, lines)| Constraint::Length(*lines));
     let heights = Layout::vertical(heights.collect::<Vec<_>>());
@@ -150,10 +147,7 @@ fn header(state: &State) -> Vec<Line<'static>> {
 }
 
 fn footer(state: &State) -> Paragraph<'static> {
-    let frozen = match state.is_frozen() {
-        true => "FROZEN  ",
-        false => "",
-    };
+    let frozen = if state.is_frozen() { "FROZEN  " } else { "" };
     let keys = "q quit  s sort  f freeze  arrows scroll";
     Paragraph::new(format!("{frozen}{keys}")).style(Style::new().add_modifier(Modifier::DIM))
 }
@@ -263,12 +257,11 @@ fn groups(state: &State, room: u16) -> Option<(Table<'static>, usize)> {
     // Where the scheduler counts waits by group, they take the place of the weights, which stay as they are.
     let counted = !state.report.group_waits.is_empty();
     let rows = state.groups.iter().take(room).map(|group| {
-        let third = match counted {
-            true => {
-                let below = state.change.waits_below(&format!("/{}", group.path));
-                at_most(&below.waits, 0.99)
-            }
-            false => group.weight.map_or_else(none, |weight| weight.to_string()),
+        let third = if counted {
+            let below = state.change.waits_below(&format!("/{}", group.path));
+            at_most(&below.waits, 0.99)
+        } else {
+            group.weight.map_or_else(none, |weight| weight.to_string())
         };
         let waited = group.waited.map(|part| format!("{:.1} %", 100.0 * part));
         Row::new([

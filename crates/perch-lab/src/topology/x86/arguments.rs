@@ -71,10 +71,7 @@ impl Grid {
 
     /// The seats of the CPUs that have to be plugged in one by one.
     fn latecomers(&self) -> &[Seat] {
-        match self.is_regular() {
-            true => &[],
-            false => &self.seats[1..],
-        }
+        if self.is_regular() { &[] } else { &self.seats[1..] }
     }
 
     fn device(&self, seat: &Seat) -> String {
@@ -109,10 +106,11 @@ impl Grid {
 
 /// The board's argument, with the level that shares each cache.
 fn board(shares_l2: bool) -> String {
-    match shares_l2 {
-        false => "q35".to_string(),
-        true => "q35,smp-cache.0.cache=l2,smp-cache.0.topology=module,\
+    if shares_l2 {
+        "q35,smp-cache.0.cache=l2,smp-cache.0.topology=module,\
                  smp-cache.1.cache=l3,smp-cache.1.topology=die"
-            .to_string(),
+            .to_string()
+    } else {
+        "q35".to_string()
     }
 }

@@ -134,9 +134,10 @@ mod tests {
                         if to > now_ns || (to == now_ns && !done) {
                             break;
                         }
-                        walk = match walk.held {
-                            true => streak.free(walk.round),
-                            false => streak.held(walk.round + 1),
+                        walk = if walk.held {
+                            streak.free(walk.round)
+                        } else {
+                            streak.held(walk.round + 1)
                         };
                         assert_eq!(walk.from_ns, to);
                     }

@@ -60,10 +60,7 @@ fn prepare(setup: &mut Setup, timed: bool, seed: u64, command: &[String]) -> Vec
     let words = setup.kernel_words.get_or_insert_default();
     words.push_str(&format!(" perch.seed={seed:016x}"));
     setup.timed = timed;
-    match timed {
-        true => watched(Some(seed), false, false, command.to_vec()),
-        false => command.to_vec(),
-    }
+    if timed { watched(Some(seed), false, false, command.to_vec()) } else { command.to_vec() }
 }
 
 impl Guests {
@@ -130,10 +127,8 @@ impl Guests {
 
     /// Describes the guests in words.
     pub fn place(&self) -> String {
-        let clocks = match self.timed {
-            true => "in modelled time",
-            false => "whose clocks count instructions",
-        };
+        let clocks =
+            if self.timed { "in modelled time" } else { "whose clocks count instructions" };
         format!("a guest of {} CPUs {clocks}", self.topology.cpus())
     }
 
@@ -296,9 +291,10 @@ fn ended(guest: &Guest, output: &Output) -> Result<(), Failure> {
         Status::Signal(signal) => format!("the command was ended by signal {signal}"),
     };
     let said = output.text() + &output.error_text();
-    Err(Failure::run(match said.trim().is_empty() {
-        true => format!("{how}, without a word"),
-        false => format!("{how}; the end of its output is:\n{}", tail(&said)),
+    Err(Failure::run(if said.trim().is_empty() {
+        format!("{how}, without a word")
+    } else {
+        format!("{how}; the end of its output is:\n{}", tail(&said))
     }))
 }
 

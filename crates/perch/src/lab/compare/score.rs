@@ -54,9 +54,10 @@ pub fn scores(output: &str, wanted: &[Wanted]) -> Result<Vec<MeasuredScore>, Fai
             all.push(score);
         }
     }
-    match all.is_empty() {
-        true => Err(told(None, &nothing(), &output.lines().collect::<Vec<_>>())),
-        false => Ok(all),
+    if all.is_empty() {
+        Err(told(None, &nothing(), &output.lines().collect::<Vec<_>>()))
+    } else {
+        Ok(all)
     }
 }
 
