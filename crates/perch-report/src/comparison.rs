@@ -12,7 +12,7 @@ use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::latency;
-use crate::records::write_csv;
+use crate::records::{json, write_csv};
 use crate::settled;
 use crate::shape::shapes;
 use crate::shares::share_grid;
@@ -24,10 +24,7 @@ pub fn comparison(comparison: &Comparison, format: Format) -> String {
         Format::Table => sections(comparison, "", Grid::text),
         Format::Markdown => sections(comparison, "### ", Grid::markdown),
         Format::Csv => csv(comparison),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(comparison);
-            text.expect("a comparison has only text keys") + "\n"
-        }
+        Format::Json => json(comparison),
     }
 }
 
@@ -94,12 +91,7 @@ pub(crate) fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 
 }
 
 fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "arm", Align::Left);
-    grid.column("", "modes", Align::Left);
-    for name in ["mean", "±95%", "delta", "±95% (points)"] {
-        grid.column("", name, Align::Right);
-    }
+    let mut grid = Grid::new(&["arm", "modes"], &["mean", "±95%", "delta", "±95% (points)"]);
     let marked = |arm| comparison.unsettled(arm).is_some();
     let has_marks = score.arms.iter().any(marked);
     if has_marks {
@@ -126,14 +118,11 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
 /// Makes a table with a row a statistic, in the manner of published tables whose rows are
 /// statistics.
 fn statistic_grid(score: &ScoreRow) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "row", Align::Left);
+    let mut grid = Grid::new(&["row"], &[]);
     for (index, arm) in score.arms.iter().enumerate() {
         // The first arm has no change: the others are compared with it.
         let names = &["figure", "delta", "±95%"][..if index == 0 { 1 } else { 3 }];
-        for name in names {
-            grid.column(&arm.arm, name, Align::Right);
-        }
+        grid.columns(&arm.arm, names, Align::Right);
     }
     for row in 0..score.arms.first().map_or(0, |arm| arm.statistics.len()) {
         let mut cells = vec![score.arms[0].statistics[row].statistic.clone()];
@@ -151,8 +140,7 @@ fn statistic_grid(score: &ScoreRow) -> Grid {
 }
 
 fn count_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "", Align::Left);
+    let mut grid = Grid::new(&[""], &[]);
     for arm in &comparison.arms {
         grid.column("", &arm.name, Align::Right);
     }

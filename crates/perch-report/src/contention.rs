@@ -7,7 +7,7 @@ use perch_experiment::{ContendedLine, Contention};
 
 use crate::format::Format;
 use crate::grid::{Align, Grid};
-use crate::records::write_csv;
+use crate::records::{json, write_csv};
 
 /// The report names lines with less of all HITM than this but does not open them, percent.
 const LEAST_PCT: f64 = 1.0;
@@ -21,10 +21,7 @@ pub fn contention(arms: &[Contention], format: Format) -> String {
         Format::Csv => {
             write_csv(&[vec![HEADER.map(str::to_string).to_vec()], records(arms)].concat())
         }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(arms);
-            text.expect("contended lines have only text keys") + "\n"
-        }
+        Format::Json => json(arms),
     }
 }
 
@@ -47,25 +44,18 @@ pub(crate) fn sections(arms: &[Contention], mark: &str, write: fn(&Grid) -> Stri
     text
 }
 
-fn columns(grid: &mut Grid, names: &[(&str, &str)]) {
-    for (group, name) in names {
-        grid.column(group, name, Align::Right);
-    }
-}
-
 fn lines(arm: &Contention) -> Grid {
     let mut grid = Grid::default();
-    columns(
-        &mut grid,
-        &[
-            ("", "HITM%"),
-            ("Rmt", "HITM"),
-            ("Lcl", "HITM"),
-            ("Store", "L1 Hit"),
-            ("Load", "cycles"),
-            ("Total", "records"),
-        ],
-    );
+    for (group, name) in [
+        ("", "HITM%"),
+        ("Rmt", "HITM"),
+        ("Lcl", "HITM"),
+        ("Store", "L1 Hit"),
+        ("Load", "cycles"),
+        ("Total", "records"),
+    ] {
+        grid.column(group, name, Align::Right);
+    }
     grid.column("", "line", Align::Left);
     // CPUs only read most of the root domain's lines, and meet nobody there.
     let met = |line: &&ContendedLine| line.remote_hitm + line.local_hitm > 0;
@@ -85,17 +75,16 @@ fn lines(arm: &Contention) -> Grid {
 
 fn users(line: &ContendedLine) -> Grid {
     let mut grid = Grid::default();
-    columns(
-        &mut grid,
-        &[
-            ("Rmt", "Hitm%"),
-            ("Lcl", "Hitm%"),
-            ("Store", "L1 Hit%"),
-            ("Data", "offset"),
-            ("Load", "cycles"),
-            ("Total", "records"),
-        ],
-    );
+    for (group, name) in [
+        ("Rmt", "Hitm%"),
+        ("Lcl", "Hitm%"),
+        ("Store", "L1 Hit%"),
+        ("Data", "offset"),
+        ("Load", "cycles"),
+        ("Total", "records"),
+    ] {
+        grid.column(group, name, Align::Right);
+    }
     grid.column("", "Symbol", Align::Left);
     for user in line.users.iter().filter(|user| user.seen) {
         grid.row(vec![

@@ -10,8 +10,8 @@ use perch_experiment::{ArmDiff, CountDiff, Diff, ScoreDiff};
 use crate::experiment::{finite, optional};
 use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
-use crate::grid::{Align, Grid};
-use crate::records::write_csv;
+use crate::grid::Grid;
+use crate::records::{json, write_csv};
 
 pub use report::report_diffs;
 
@@ -24,10 +24,7 @@ pub fn diff(diff: &Diff, format: Format) -> String {
         Format::Table => sections(diff, "", Grid::text),
         Format::Markdown => sections(diff, "### ", Grid::markdown),
         Format::Csv => csv(diff),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(diff);
-            text.expect("a diff has only text keys") + "\n"
-        }
+        Format::Json => json(diff),
     }
 }
 
@@ -65,11 +62,7 @@ fn sections(diff: &Diff, mark: &str, write: fn(&Grid) -> String) -> String {
 }
 
 fn score_grid(score: &ScoreDiff) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "arm", Align::Left);
-    for name in ["old", "±95%", "new", "±95%", "change", "±95% (points)"] {
-        grid.column("", name, Align::Right);
-    }
+    let mut grid = Grid::new(&["arm"], &["old", "±95%", "new", "±95%", "change", "±95% (points)"]);
     let half = |half: Option<f64>| half.map_or(String::new(), figure);
     for arm in &score.arms {
         grid.row(vec![
@@ -86,13 +79,7 @@ fn score_grid(score: &ScoreDiff) -> Grid {
 }
 
 fn count_grid(counts: &[&CountDiff]) -> Grid {
-    let mut grid = Grid::default();
-    for name in ["kind", "event", "arm"] {
-        grid.column("", name, Align::Left);
-    }
-    for name in ["old", "new", "change"] {
-        grid.column("", name, Align::Right);
-    }
+    let mut grid = Grid::new(&["kind", "event", "arm"], &["old", "new", "change"]);
     for count in counts {
         grid.row(vec![
             count.kind.replace('_', " "),

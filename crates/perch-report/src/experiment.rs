@@ -10,7 +10,7 @@ use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::line;
-use crate::records::write_csv;
+use crate::records::{json, write_csv};
 use crate::settled;
 use crate::shape::shapes;
 
@@ -28,13 +28,10 @@ pub fn experiments(reports: &[Report], format: Format) -> String {
         Format::Table => blocks(reports, terminal),
         Format::Markdown => blocks(reports, markdown),
         Format::Csv => csv(reports),
-        Format::Json => {
-            let text = match reports {
-                [report] => serde_json::to_string_pretty(report),
-                several => serde_json::to_string_pretty(several),
-            };
-            text.expect("a report has only text keys") + "\n"
-        }
+        Format::Json => match reports {
+            [report] => json(report),
+            several => json(several),
+        },
     }
 }
 
@@ -148,23 +145,18 @@ fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
     // The name of a further arm's figure: where rows are statistics, the row itself names the
     // figure.
     let figure = if iterations.is_some() { "figure" } else { "mean" };
-    let mut grid = Grid::default();
-    grid.column("", "row", Align::Left);
+    let mut grid = Grid::new(&["row"], &[]);
     for (group, names) in [
         ("published", &["baseline", "patched", "delta", "tolerance"][..]),
         ("simulated", &["baseline", "patched", "delta", "±95%", "runs"][..]),
     ] {
-        for name in names {
-            grid.column(group, name, Align::Right);
-        }
+        grid.columns(group, names, Align::Right);
     }
     grid.column("", "base ratio", Align::Right);
     grid.column("", "change", Align::Left);
     grid.column("", "direction", Align::Left);
     for further in &table[0].further {
-        for name in [figure, "delta", "±95%"] {
-            grid.column(&further.arm, name, Align::Right);
-        }
+        grid.columns(&further.arm, &[figure, "delta", "±95%"], Align::Right);
     }
     let marked = table.iter().any(|cell| cell.transient_ms.is_some());
     if marked {
@@ -261,19 +253,12 @@ fn fits(fits: &[Fit]) -> Grid {
             postings.push(&posting.posting);
         }
     }
-    let mut grid = Grid::default();
-    grid.column("", "off by", Align::Left);
+    let mut grid = Grid::new(&["off by"], &[]);
     let figures = ["rows", "points", "order"];
-    for name in figures {
-        grid.column("perch", name, Align::Right);
-    }
+    grid.columns("perch", &figures, Align::Right);
     for posting in &postings {
-        for name in figures {
-            grid.column(posting, name, Align::Right);
-        }
-        for name in &figures[1..] {
-            grid.column(&format!("perch, {posting}'s rows"), name, Align::Right);
-        }
+        grid.columns(posting, &figures, Align::Right);
+        grid.columns(&format!("perch, {posting}'s rows"), &figures[1..], Align::Right);
     }
     for fit in fits {
         let mut row = vec![match (&fit.benchmark, &fit.place, &fit.unit) {

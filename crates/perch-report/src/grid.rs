@@ -27,6 +27,19 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// Returns a table without rows: columns of words, then columns of figures.
+    pub fn new(words: &[&str], figures: &[&str]) -> Grid {
+        let mut grid = Grid::default();
+        grid.columns("", words, Align::Left);
+        grid.columns("", figures, Align::Right);
+        grid
+    }
+
+    /// Adds columns under one heading, which may be empty.
+    pub fn columns<N: AsRef<str>>(&mut self, group: &str, names: &[N], align: Align) {
+        names.iter().for_each(|name| self.column(group, name.as_ref(), align));
+    }
+
     /// Adds a column. Neighbours with the same `group`, which may be empty, stand under one
     /// heading.
     pub fn column(&mut self, group: &str, name: &str, align: Align) {
@@ -168,10 +181,8 @@ pub(crate) mod tests {
     }
 
     fn grid() -> Grid {
-        let mut grid = Grid::default();
-        grid.column("", "row", Align::Left);
-        grid.column("published", "base", Align::Right);
-        grid.column("published", "delta", Align::Right);
+        let mut grid = Grid::new(&["row"], &[]);
+        grid.columns("published", &["base", "delta"], Align::Right);
         grid.row(["n=1", "325.97", "+16.24%"].map(str::to_string).to_vec());
         grid.row(["n=128", "6528.6", ""].map(str::to_string).to_vec());
         grid

@@ -39,8 +39,7 @@ fn alike(found: &[WakeLatency]) -> Option<String> {
 }
 
 fn grid(found: &[WakeLatency]) -> Option<Grid> {
-    let mut grid = Grid::default();
-    grid.column("", "", Align::Left);
+    let mut grid = Grid::new(&[""], &[]);
     for arm in found {
         grid.column("", &arm.arm, Align::Right);
     }

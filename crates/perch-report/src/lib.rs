@@ -43,6 +43,6 @@ pub use junit::{TestCase, TestOutcome, junit};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter, raw_schema};
-pub use records::write_csv;
+pub use records::{json, write_csv};
 pub use results::{Defect, Results, ResultsError};
 pub use trust::{trust_lines, trust_lines_of_many};

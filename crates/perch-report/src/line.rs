@@ -32,13 +32,10 @@ pub(crate) fn sections(found: &LineFound, mark: &str, write: fn(&Grid) -> String
 }
 
 fn rows(found: &LineFound) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "offset", Align::Right);
+    let mut grid = Grid::new(&[], &["offset"]);
     grid.column("", "symbol", Align::Left);
     for group in ["published", "simulated"] {
-        for name in ["rmt HITM", "lcl HITM", "store", "cycles", "records"] {
-            grid.column(group, name, Align::Right);
-        }
+        grid.columns(group, &["rmt HITM", "lcl HITM", "store", "cycles", "records"], Align::Right);
     }
     let line = found.arms.first().and_then(|arm| of(found, arm));
     let [remote, local, stores] = found.published_totals;

@@ -9,8 +9,7 @@ use crate::grid::{Align, Grid};
 /// the first arm's. Guests of different kernels take different times for one load, so that their rates
 /// don't compare.
 pub(crate) fn share_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "", Align::Left);
+    let mut grid = Grid::new(&[""], &[]);
     for (index, arm) in comparison.arms.iter().enumerate() {
         grid.column(&arm.name, "share", Align::Right);
         if index > 0 {

@@ -12,7 +12,7 @@ use clap::Args;
 use perch_plan::Settings;
 use perch_policy::{Mechanism, Topology};
 use perch_record::advice::{Advice, Change, Net, Share, advise};
-use perch_report::{Align, Format, Grid};
+use perch_report::{Align, Format, Grid, json};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Format::Table => text(&of, &advice),
         Format::Markdown => markdown(&of, &advice),
         Format::Csv => csv(&advice),
-        Format::Json => json(&of, &advice),
+        Format::Json => as_json(&of, &advice),
     };
     emit_as(format, &text)
 }
@@ -77,10 +77,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 /// Prints what `perch run` would load on the machine.
 fn by_shape(name: &str, format: Format) -> Result<(), Failure> {
     let machine = perch_machine::resolve(name)?;
-    let mut grid = Grid::default();
-    for column in ["mechanism", "mode", "why"] {
-        grid.column("", column, Align::Left);
-    }
+    let mut grid = Grid::new(&["mechanism", "mode", "why"], &[]);
     for chosen in Settings::default().choices(&Topology::new(&machine)) {
         let (mechanism, mode) = (chosen.mechanism.to_string(), chosen.mode.to_string());
         grid.row(vec![mechanism, mode, chosen.why]);
@@ -180,22 +177,11 @@ fn markdown(of: &Of, advice: &Advice) -> String {
 
 /// The changes that each mode would make, one per line.
 fn figures(advice: &Advice) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "mechanism", Align::Left);
-    grid.column("", "mode", Align::Left);
-    let columns = [
-        ("other CPU", "share"),
-        ("other CPU", "95 %"),
-        ("the aim", "nearer"),
-        ("the aim", "farther"),
-        ("idle", "won"),
-        ("idle", "lost"),
-        ("fits", "won"),
-        ("fits", "lost"),
-    ];
-    for (group, name) in columns {
-        grid.column(group, name, Align::Right);
-    }
+    let mut grid = Grid::new(&["mechanism", "mode"], &[]);
+    grid.columns("other CPU", &["share", "95 %"], Align::Right);
+    grid.columns("the aim", &["nearer", "farther"], Align::Right);
+    grid.columns("idle", &["won", "lost"], Align::Right);
+    grid.columns("fits", &["won", "lost"], Align::Right);
     grid.column("", "verdict", Align::Left);
     for change in &advice.changes {
         let Change { changed, .. } = change;
@@ -345,7 +331,7 @@ pub fn schema() -> Schema {
     perch_file::result_schema::<Json>("result of perch advise")
 }
 
-fn json(of: &Of, advice: &Advice) -> String {
+fn as_json(of: &Of, advice: &Advice) -> String {
     let mechanisms = advice.kernel.iter().map(|(mechanism, kernel)| {
         let said = words::mechanism(advice, mechanism, of.cpus);
         let changes = advice.changes.iter().filter(move |c| c.mechanism == mechanism);
@@ -367,7 +353,7 @@ fn json(of: &Of, advice: &Advice) -> String {
                 .collect(),
         }
     });
-    let json = Json {
+    json(&Json {
         of,
         wake_ups: advice.asked,
         real_time: advice.real_time,
@@ -378,7 +364,5 @@ fn json(of: &Of, advice: &Advice) -> String {
         nothing_idle: advice.busy.as_ref().map(JsonShare::from),
         mechanisms: mechanisms.collect(),
         unknown: words::unknown(of, advice),
-    };
-    let text = serde_json::to_string_pretty(&json).unwrap_or_default();
-    format!("{text}\n")
+    })
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use perch_plan::Configuration;
+use perch_report::json;
 use perch_scheduler::doctor::diagnose;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -131,10 +132,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let checks = Checks::of(&diagnose(&arguments.root, &settings));
     emit(&match arguments.format {
         Form::Table => checks.text(),
-        Form::Json => {
-            let text = serde_json::to_string_pretty(&checks);
-            text.expect("checks have only text keys") + "\n"
-        }
+        Form::Json => json(&checks),
     })?;
     checks.outcome()
 }

@@ -67,11 +67,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut grid = Grid::default();
-    for name in ["name", "machine", "Linux"] {
-        grid.column("", name, Align::Left);
-    }
-    grid.column("", "cells", Align::Right);
+    let mut grid = Grid::new(&["name", "machine", "Linux"], &["cells"]);
     grid.column("", "about", Align::Left);
     for name in library::names() {
         let experiment = library::resolve(name)?;

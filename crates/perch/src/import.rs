@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use perch_import::{ImportError, Options, Summary};
 use perch_policy::Topology;
-use perch_report::{Align, Grid};
+use perch_report::{Grid, json};
 use perch_workload::recorded::{NAME, Script};
 
 use crate::fresh::Fresh;
@@ -67,9 +67,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     write(&script, output)
         .map_err(|error| Failure::run(format!("{}: cannot write: {error}", output.display())))?;
     if arguments.format == "json" {
-        let json =
-            serde_json::to_string_pretty(&summary).map_err(|e| Failure::run(e.to_string()))?;
-        return emit(&format!("{json}\n"));
+        return emit(&json(&summary));
     }
     emit(&words(&summary, output))
 }
@@ -87,11 +85,7 @@ fn ms(ns: u64) -> String {
 
 /// The tasks by their command: the ones that ran longest, the rest in one row, and all of them.
 fn commands(summary: &Summary) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "command", Align::Left);
-    for column in ["tasks", "CPU ms", "wakes others"] {
-        grid.column("", column, Align::Right);
-    }
+    let mut grid = Grid::new(&["command"], &["tasks", "CPU ms", "wakes others"]);
     let row = |name: &str, tasks: u64, cpu_ns, wakes: u64| {
         vec![name.to_string(), tasks.to_string(), ms(cpu_ns), wakes.to_string()]
     };

@@ -91,11 +91,7 @@ fn terminal_width() -> usize {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut grid = Grid::default();
-    grid.column("", "name", Align::Left);
-    for name in ["CPUs", "cores", "clusters", "LLCs", "nodes"] {
-        grid.column("", name, Align::Right);
-    }
+    let mut grid = Grid::new(&["name"], &["CPUs", "cores", "clusters", "LLCs", "nodes"]);
     grid.column("", "about", Align::Left);
     for name in library::names() {
         let machine = library::load(name)?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use perch_policy::{Era, Policy};
 use perch_record::{Agreement, Cause, Outcome, ReplayResult, Tally};
-use perch_report::{Align, Format, Grid};
+use perch_report::{Align, Format, Grid, json};
 use schemars::Schema;
 
 use crate::arguments::{at_least_one, threads};
@@ -137,10 +137,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Format::Table => report.text(Grid::text),
         Format::Markdown => report.text(Grid::markdown),
         Format::Csv => csv(&outcome),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&report.result);
-            text.expect("the result has only text keys") + "\n"
-        }
+        Format::Json => json(&report.result),
     };
     emit_as(format, &text)
 }
@@ -238,14 +235,8 @@ pub fn schema() -> Schema {
 /// A table of reasons. The last columns are of the choices in which there was an idle CPU to win, and
 /// of those that differ for no cause that the recording shows, where `causes` are known.
 fn by_reason(tally: &Tally, differ: &str, causes: bool) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "reason", Align::Left);
-    for name in ["wake-ups", "share", differ] {
-        grid.column("", name, Align::Right);
-    }
-    for name in ["wake-ups", differ] {
-        grid.column("with an idle CPU", name, Align::Right);
-    }
+    let mut grid = Grid::new(&["reason"], &["wake-ups", "share", differ]);
+    grid.columns("with an idle CPU", &["wake-ups", differ], Align::Right);
     if causes {
         grid.column("", "model wrong", Align::Right);
     }
@@ -267,10 +258,7 @@ fn by_reason(tally: &Tally, differ: &str, causes: bool) -> Grid {
 
 /// A table of the places of the kernel's choices and of the policy's.
 fn before_and_after(tally: &Tally) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", "the chosen CPU", Align::Left);
-    grid.column("", "kernel", Align::Right);
-    grid.column("", "policy", Align::Right);
+    let mut grid = Grid::new(&["the chosen CPU"], &["kernel", "policy"]);
     let mut row = |name: &str, [was, is]: [u64; 2]| {
         let cells = [name.to_string(), share(was, tally.asked), share(is, tally.asked)];
         grid.row(cells.to_vec());

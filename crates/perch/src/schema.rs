@@ -3,7 +3,7 @@
 
 use clap::Args;
 use perch_file::result_schema;
-use perch_report::{Align, Grid};
+use perch_report::{Grid, json};
 
 use crate::output::{Failure, emit};
 
@@ -86,9 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut grid = Grid::default();
-    grid.column("", "name", Align::Left);
-    grid.column("", "of", Align::Left);
+    let mut grid = Grid::new(&["name", "of"], &[]);
     for (name, what, _) in FORMS {
         grid.row(vec![name.to_string(), what.to_string()]);
     }
@@ -96,8 +94,6 @@ fn list() -> Result<(), Failure> {
 }
 
 fn text(schema: &impl serde::Serialize) -> String {
-    let text = serde_json::to_string_pretty(schema);
-    let text = text.expect("a schema has only text keys");
     // The descriptions are the comments of the types, and their links lead nowhere outside of them.
-    text.replace("[`", "`").replace("`]", "`") + "\n"
+    json(schema).replace("[`", "`").replace("`]", "`")
 }

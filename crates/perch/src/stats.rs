@@ -103,10 +103,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 
 /// The meaning of all that is counted by name.
 fn explained() -> String {
-    let mut grid = Grid::default();
-    grid.column("", "counted", Align::Left);
-    grid.column("", "name", Align::Left);
-    grid.column("", "what it is", Align::Left);
+    let mut grid = Grid::new(&["counted", "name", "what it is"], &[]);
     let reasons = Reason::ALL.iter().map(|one| ("reason", one.name(), one.meaning()));
     let events = Event::ALL.iter().map(|one| ("event", one.name(), one.help()));
     let waits = WaitReason::ALL.iter().map(|one| ("wait", one.name(), one.help()));
@@ -178,20 +175,14 @@ pub fn summary(report: &Report) -> String {
         out.push_str("\n\n");
     }
 
-    let mut reasons = Grid::default();
-    reasons.column("", "reason", Align::Left);
-    reasons.column("", "wake-ups", Align::Right);
-    reasons.column("", "share", Align::Right);
+    let mut reasons = Grid::new(&["reason"], &["wake-ups", "share"]);
     for (name, count) in decided(report) {
         reasons.row(vec![name.to_string(), count.to_string(), share(count, wakeups)]);
     }
     out.push_str(&reasons.text());
     out.push('\n');
 
-    let mut events = Grid::default();
-    events.column("", "event", Align::Left);
-    events.column("", "count", Align::Right);
-    events.column("", "per wake-up", Align::Right);
+    let mut events = Grid::new(&["event"], &["count", "per wake-up"]);
     for &event in Event::ALL {
         let count = report.event(event);
         if count > 0 {
@@ -225,12 +216,7 @@ pub fn summary(report: &Report) -> String {
 
 /// A table of waits by what the first column names.
 fn waits_by(name: &str) -> Grid {
-    let mut grid = Grid::default();
-    grid.column("", name, Align::Left);
-    for name in ["count", "mean", "median", "p99", "max"] {
-        grid.column("", name, Align::Right);
-    }
-    grid
+    Grid::new(&[name], &["count", "mean", "median", "p99", "max"])
 }
 
 fn row_of(name: &str, waits: &Waits) -> Vec<String> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use perch_report::{Align, Format, Grid, figure, percent, write_csv};
+use perch_report::{Align, Format, Grid, figure, json, percent, write_csv};
 use perch_sweep::{Limits, Progress, Row, Shard, Store, Sweep};
 use perch_workload::Budget;
 use schemars::{JsonSchema, Schema};
@@ -219,7 +219,7 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
     let text = match arguments.format {
         Format::Json => {
             let rows: Vec<JsonRow> = (rows.iter().map(|row| JsonRow::of(&names, row))).collect();
-            serde_json::to_string_pretty(&rows).expect("texts and numbers") + "\n"
+            json(&rows)
         }
         Format::Csv => sheet(&names, &rows),
         Format::Markdown => grid(&names, &rows).markdown(),
@@ -287,26 +287,12 @@ pub fn collected_schema() -> Schema {
     perch_file::result_schema::<Vec<JsonRow>>("result of perch sweep collect")
 }
 
-/// The columns after the axes.
-const COLUMNS: [(&str, &str, Align); 8] = [
-    ("", "score", Align::Left),
-    ("", "unit", Align::Left),
-    ("", "runs", Align::Right),
-    ("", "mean", Align::Right),
-    ("", "±95%", Align::Right),
-    ("from the baseline", "change", Align::Right),
-    ("from the baseline", "±95%", Align::Right),
-    ("", "", Align::Left),
-];
-
 fn grid(names: &[&str], rows: &[Row]) -> Grid {
-    let mut grid = Grid::default();
-    for name in names {
-        grid.column("", name, Align::Left);
-    }
-    for (group, name, align) in COLUMNS {
-        grid.column(group, name, align);
-    }
+    let mut grid = Grid::new(names, &[]);
+    grid.columns("", &["score", "unit"], Align::Left);
+    grid.columns("", &["runs", "mean", "±95%"], Align::Right);
+    grid.columns("from the baseline", &["change", "±95%"], Align::Right);
+    grid.column("", "", Align::Left);
     for row in rows {
         let blank = String::new;
         let mut cells: Vec<String> = row.point.iter().map(plain).collect();

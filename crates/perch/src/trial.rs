@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use perch_experiment::Gate;
-use perch_report::{figure, percent};
+use perch_report::{figure, json, percent};
 use perch_scheduler::waits::Group;
 use perch_scheduler::{Kernel, Purpose, Signals};
 
@@ -175,7 +175,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let report = Report::new(circumstances, &measures, turns, &end);
     let text = match arguments.format {
         Form::Table => report.text(&again),
-        Form::Json => report.json(),
+        Form::Json => json(&report),
     };
     match file.zip(arguments.output.as_deref()) {
         None => emit(&text)?,

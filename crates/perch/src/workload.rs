@@ -2,7 +2,7 @@
 //! `perch workload`: the workloads that perch simulates.
 
 use clap::Subcommand;
-use perch_report::{Align, Grid};
+use perch_report::Grid;
 
 use crate::output::{Failure, emit};
 
@@ -21,9 +21,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut grid = Grid::default();
-    grid.column("", "name", Align::Left);
-    grid.column("", "keys", Align::Left);
+    let mut grid = Grid::new(&["name", "keys"], &[]);
     for (name, help) in perch_workload::names() {
         grid.row(vec![name.to_string(), help.to_string()]);
     }

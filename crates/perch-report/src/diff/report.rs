@@ -9,7 +9,7 @@ use super::{header, record};
 use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
-use crate::records::write_csv;
+use crate::records::{json, write_csv};
 
 /// Returns the changes in the form of `format`. JSON is one object for one experiment and a list for
 /// several.
@@ -22,13 +22,10 @@ pub fn report_diffs(diffs: &[ReportDiff], format: Format) -> String {
         Format::Table => blocks("", Grid::text),
         Format::Markdown => blocks("### ", Grid::markdown),
         Format::Csv => csv(diffs),
-        Format::Json => {
-            let text = match diffs {
-                [diff] => serde_json::to_string_pretty(diff),
-                several => serde_json::to_string_pretty(several),
-            };
-            text.expect("a diff has only text keys") + "\n"
-        }
+        Format::Json => match diffs {
+            [diff] => json(diff),
+            several => json(several),
+        },
     }
 }
 
@@ -56,12 +53,9 @@ fn grid(cells: &[CellDiff]) -> Grid {
             arms.push(&arm.arm);
         }
     }
-    let mut grid = Grid::default();
-    grid.column("", "row", Align::Left);
+    let mut grid = Grid::new(&["row"], &[]);
     for arm in &arms {
-        for name in ["old", "new", "change", "±95%"] {
-            grid.column(arm, name, Align::Right);
-        }
+        grid.columns(arm, &["old", "new", "change", "±95%"], Align::Right);
     }
     grid.column("", "runs", Align::Right);
     for cell in cells {

@@ -8,7 +8,7 @@ use perch_record::format::Reader;
 use perch_record::synthetic::{Synthetic, synthetic};
 
 use super::words::{Word, mechanism, percent, range};
-use super::{Of, csv, json, markdown, text, wrap};
+use super::{Of, as_json, csv, markdown, text, wrap};
 
 fn found(machine: &str, kernel: Modes, what: Synthetic) -> Advice {
     let machine = library::load(machine).expect("in the library");
@@ -41,7 +41,7 @@ fn it_reads_like_this() {
     insta::assert_snapshot!("table", text(&of(128), &advice));
     insta::assert_snapshot!("markdown", markdown(&of(128), &advice));
     insta::assert_snapshot!("csv", csv(&advice));
-    let json: serde_json::Value = serde_json::from_str(&json(&of(128), &advice)).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(&as_json(&of(128), &advice)).expect("JSON");
     let cluster = &json["mechanisms"][0];
     assert_eq!(cluster["mechanism"], "cluster");
     assert_eq!(cluster["advice"], mechanism(&advice, Mechanism::Cluster, 128).advice.name());

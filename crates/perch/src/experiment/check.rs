@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use perch_experiment::{CellReport, CellVerdict, Moved, Report, verdicts};
-use perch_report::{Align, Grid, Results, TestCase, TestOutcome, percent};
+use perch_report::{Grid, Results, TestCase, TestOutcome, percent};
 
 use crate::gate::JunitFile;
 use crate::output::{Failure, emit, say};
@@ -85,13 +85,8 @@ fn experiments(path: &Path) -> Result<Vec<Report>, Failure> {
 
 /// Returns the cells whose verdict did not hold.
 fn table(cells: &[CellVerdict]) -> String {
-    let mut grid = Grid::default();
-    for name in ["cell", "kept", "new", ""] {
-        grid.column("", name, Align::Left);
-    }
-    for name in ["published", "kept change", "new change"] {
-        grid.column("", name, Align::Right);
-    }
+    let mut grid =
+        Grid::new(&["cell", "kept", "new", ""], &["published", "kept change", "new change"]);
     for cell in cells {
         let word = match cell.moved() {
             Moved::Held => continue,

@@ -104,8 +104,7 @@ fn table(counted: &Counted) -> String {
         );
         let all = slot.moved.iter().flat_map(|moves| moves.keys());
         let distances: BTreeSet<Distance> = all.map(|moved| moved.distance).collect();
-        let mut grid = Grid::default();
-        grid.column("", "lines moved", Align::Left);
+        let mut grid = Grid::new(&["lines moved"], &[]);
         for distance in &distances {
             grid.column("", distance_name(*distance), Align::Right);
         }

@@ -121,11 +121,8 @@ impl Waits {
     }
 
     fn table(&self) -> String {
-        let mut waits = Grid::default();
-        waits.column("", "waits, us", Align::Left);
-        for name in ["count", "mean", "50 %", "90 %", "99 %", "longest"] {
-            waits.column("", name, Align::Right);
-        }
+        let mut waits =
+            Grid::new(&["waits, us"], &["count", "mean", "50 %", "90 %", "99 %", "longest"]);
         for (name, waited) in [
             ("woken", &self.wakeup),
             ("woken, from the waker's call", &self.waking),
@@ -140,8 +137,7 @@ impl Waits {
             let cells = [name.to_string(), waited.count.to_string()];
             waits.row(cells.into_iter().chain(times).collect());
         }
-        let mut moves = Grid::default();
-        moves.column("", "runs on", Align::Left);
+        let mut moves = Grid::new(&["runs on"], &[]);
         let causes = [
             ("woken", &self.moves_woken),
             ("preempted", &self.moves_preempted),

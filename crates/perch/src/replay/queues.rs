@@ -31,11 +31,7 @@ pub fn sentence(outcome: &Outcome) -> String {
 /// Returns a table of the kinds; `None` if none was recorded.
 pub fn table(outcome: &Outcome) -> Option<Grid> {
     outcome.kinds().next()?;
-    let mut grid = Grid::default();
-    grid.column("", "decision", Align::Left);
-    for name in ["asked", "a choice", "otherwise"] {
-        grid.column("", name, Align::Right);
-    }
+    let mut grid = Grid::new(&["decision"], &["asked", "a choice", "otherwise"]);
     for why in Why::ALL {
         grid.column("because", why.name(), Align::Right);
     }

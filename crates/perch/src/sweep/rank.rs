@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use perch_experiment::{MODEL, TrustOfMany};
 use perch_machine::Machine;
-use perch_report::{Align, Format, Grid, figure, percent, trust_lines_of_many, write_csv};
+use perch_report::{Align, Format, Grid, figure, json, percent, trust_lines_of_many, write_csv};
 use perch_sweep::{ArmGain, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -53,8 +53,7 @@ pub fn run(arguments: &RankArguments) -> Result<(), Failure> {
     match arguments.format {
         Format::Json => {
             let ranked = Ranked { model: MODEL, trust: trust(&sweep)?, ranking };
-            let text = serde_json::to_string_pretty(&ranked).expect("texts and numbers");
-            emit(&(text + "\n"))?;
+            emit(&json(&ranked))?;
         }
         Format::Csv => emit_data(&sheet(&ranking))?,
         Format::Table | Format::Markdown => {
@@ -145,25 +144,13 @@ fn foot(ranking: &Ranking) -> String {
 
 /// The arms over all rows, and at each value of the axis `by`.
 fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
-    let mut grid = Grid::default();
-    let columns = [
-        ("", "rows of", Align::Left),
-        ("", "rows", Align::Right),
-        ("", "arm", Align::Left),
-        ("against the baseline", "better", Align::Right),
-        ("against the baseline", "worse", Align::Right),
-        ("against the baseline", "level", Align::Right),
-        ("against the baseline", "undecided", Align::Right),
-        ("against the baseline", "not settled", Align::Right),
-        ("against the baseline", "median", Align::Right),
-        ("of settled arms", "best", Align::Right),
-        ("worst row", "gain", Align::Right),
-        ("worst row", "±95%", Align::Right),
-        ("worst row", "load", Align::Left),
-    ];
-    for (group, name, align) in columns {
-        grid.column(group, name, align);
-    }
+    let mut grid = Grid::new(&["rows of"], &["rows"]);
+    grid.column("", "arm", Align::Left);
+    let counts = ["better", "worse", "level", "undecided", "not settled", "median"];
+    grid.columns("against the baseline", &counts, Align::Right);
+    grid.column("of settled arms", "best", Align::Right);
+    grid.columns("worst row", &["gain", "±95%"], Align::Right);
+    grid.column("worst row", "load", Align::Left);
     let mut add = |what: &str, take: &dyn Fn(&RankRow) -> bool| {
         let rows = ranking.rows.iter().filter(|row| take(row)).count();
         for (at, standing) in ranking.standings(take).into_iter().enumerate() {
@@ -226,16 +213,11 @@ fn of(row: &RankRow) -> String {
 
 fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
     let mut grid = Grid::default();
-    for axis in &ranking.axes {
-        grid.column("", axis, Align::Left);
-    }
-    for (name, align) in [("score", Align::Left), ("unit", Align::Left), ("baseline", Align::Right)]
-    {
-        grid.column("", name, align);
-    }
+    grid.columns("", &ranking.axes, Align::Left);
+    grid.columns("", &["score", "unit"], Align::Left);
+    grid.column("", "baseline", Align::Right);
     for arm in &ranking.arms {
-        grid.column(arm, "gain", Align::Right);
-        grid.column(arm, "±95%", Align::Right);
+        grid.columns(arm, &["gain", "±95%"], Align::Right);
         grid.column(arm, "", Align::Left);
     }
     for row in ranking.rows.iter().filter(|row| shown(row)) {

@@ -115,12 +115,6 @@ impl Report {
         }
     }
 
-    /// The report as JSON.
-    pub fn json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        text.expect("a report has only text keys") + "\n"
-    }
-
     /// The report for a person. `again` is the command that loads perch as the trial did.
     pub fn text(&self, again: &str) -> String {
         let Report { cpus, machine, .. } = self;
@@ -147,18 +141,9 @@ impl Report {
     }
 
     fn table(&self) -> String {
-        let mut grid = Grid::default();
-        grid.column("", "measure", Align::Left);
-        grid.column("", "unit", Align::Left);
-        for (group, name) in [
-            ("mean of turns", "stock"),
-            ("mean of turns", "perch"),
-            ("", "change"),
-            ("", "±95%"),
-            ("", "pairs"),
-        ] {
-            grid.column(group, name, Align::Right);
-        }
+        let mut grid = Grid::new(&["measure", "unit"], &[]);
+        grid.columns("mean of turns", &["stock", "perch"], Align::Right);
+        grid.columns("", &["change", "±95%", "pairs"], Align::Right);
         let shown = |value: Option<f64>| value.map_or("-".to_string(), figure);
         for row in &self.measures {
             grid.row(vec![
