@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,,"));
         let origin =
             Origin { version: "0.1.0".to_string(), command: "perch lab compare".to_string() };
-        for paste in [Paste::Lkml, Paste::Mmtests, Paste::Cases, Paste::Imp] {
+        for paste in [Paste::Lkml, Paste::Mmtests] {
             let text = paste_comparison(&found, &origin, paste);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(text.contains("Linux 7.3, 1000 Hz (b)"), "{text}");

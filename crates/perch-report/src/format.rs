@@ -46,12 +46,7 @@ impl From<Format> for ResultFormat {
 }
 
 /// The forms beyond [`FORMATS`], by name.
-const PASTES: [(&str, Paste); 4] = [
-    ("lkml", Paste::Lkml),
-    ("mmtests", Paste::Mmtests),
-    ("cases", Paste::Cases),
-    ("imp", Paste::Imp),
-];
+const PASTES: [(&str, Paste); 2] = [("lkml", Paste::Lkml), ("mmtests", Paste::Mmtests)];
 
 impl FromStr for ResultFormat {
     type Err = UnknownFormat;
@@ -124,8 +119,7 @@ mod tests {
         let error = "xml".parse::<ResultFormat>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown format `xml`: expected one of table, markdown, csv, json, lkml, mmtests, cases, \
-             imp"
+            "unknown format `xml`: expected one of table, markdown, csv, json, lkml, mmtests"
         );
         let csv = Ok(ResultFormat::Plain(Format::Csv));
         assert_eq!("csv".parse::<ResultFormat>(), csv);

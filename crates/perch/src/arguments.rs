@@ -24,8 +24,7 @@ impl<T: Into<String>> From<T> for BadValue {
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list;
-    /// mmtests, as its compare-mmtests.pl prints comparisons; cases or imp, as replies to scheduler
-    /// series there have it: changes with std%, or improvements with CV
+    /// mmtests, as its compare-mmtests.pl prints comparisons
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
     /// The seed that all others are derived from

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Results as text to paste elsewhere: into a mail, or beside tables of mmtests and of
-//! replies on the kernel list.
+//! Results as text to paste elsewhere: into a mail, or beside tables of mmtests.
 
-mod block;
-mod cases;
-mod imp;
 mod lines;
 mod mail;
 mod mmtests;
@@ -26,10 +22,6 @@ pub enum Paste {
     Lkml,
     /// The layout of mmtests' comparisons.
     Mmtests,
-    /// The table of cases and loads that replies on the kernel list have.
-    Cases,
-    /// The form of K Prateek Nayak's replies there.
-    Imp,
 }
 
 /// Returns the text of experiments' reports.
@@ -79,7 +71,7 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
     }
     for line in trust::lines(comparison) {
         text.push_str(&match paste {
-            Paste::Lkml | Paste::Cases | Paste::Imp => {
+            Paste::Lkml => {
                 format!("\n{}", mail::wrapped(&line, "", "  ", ""))
             }
             Paste::Mmtests => format!("\n# {line}\n"),
@@ -91,14 +83,14 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
 /// Returns the contended cache lines, for which mmtests has no form.
 fn contended(arms: &[Contention], paste: Paste) -> String {
     match paste {
-        Paste::Lkml | Paste::Cases | Paste::Imp => lines::lines(arms),
+        Paste::Lkml => lines::lines(arms),
         Paste::Mmtests => "\n# Contended cache lines are not shown in this format.\n".to_string(),
     }
 }
 
 fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
     let mut text = match paste {
-        Paste::Lkml | Paste::Cases | Paste::Imp => mail::heading(heading),
+        Paste::Lkml => mail::heading(heading),
         // Every line that is not a row of a table begins with a #, with which no row begins.
         Paste::Mmtests => {
             let lines = mail::heading(heading);
@@ -110,8 +102,6 @@ fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
         text.push('\n');
         match paste {
             Paste::Lkml => text.push_str(&mail::tables(sheet)),
-            Paste::Cases => text.push_str(&cases::tables(sheet)),
-            Paste::Imp => text.push_str(&imp::tables(sheet)),
             Paste::Mmtests => {
                 let place = match sheet.place.as_str() {
                     "" => String::new(),
@@ -130,7 +120,5 @@ fn arms(arms: &[ArmModes]) -> Vec<(&str, &str)> {
     arms.map(|arm| (arm.name.as_str(), arm.modes.as_str())).collect()
 }
 
-#[cfg(test)]
-mod replies_tests;
 #[cfg(test)]
 mod tests;

@@ -14,9 +14,6 @@ pub struct Figure {
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub ci95_pct: Option<f64>,
-    /// The standard deviation over the repetitions, in the unit of the figure; none where the
-    /// figure is not their mean, or there is one repetition.
-    pub std: Option<f64>,
 }
 
 /// A row: its label, and a figure an arm.
@@ -167,7 +164,6 @@ impl Sheet {
                     value: arm.mean,
                     delta_pct: arm.delta_pct,
                     ci95_pct: arm.delta_ci95_pct,
-                    std: arm.std,
                 });
                 means.push(row(&score.name, score.higher_is_better, figures.collect()));
                 continue;
@@ -180,7 +176,6 @@ impl Sheet {
                         value: found.value,
                         delta_pct: found.delta_pct,
                         ci95_pct: found.delta_ci95_pct,
-                        std: arm.std.filter(|_| name == "mean"),
                     }
                 });
                 row(name, better(name, score.higher_is_better), figures.collect())
@@ -207,23 +202,16 @@ fn better(statistic: &str, higher_is_better: bool) -> bool {
 impl Row {
     fn of_cell(cell: &CellReport) -> Row {
         let simulated = &cell.simulated;
-        let first = Figure {
-            value: simulated.baseline,
-            delta_pct: 0.0,
-            ci95_pct: None,
-            std: simulated.baseline_std,
-        };
+        let first = Figure { value: simulated.baseline, delta_pct: 0.0, ci95_pct: None };
         let second = Figure {
             value: simulated.patched,
             delta_pct: simulated.delta_pct,
             ci95_pct: simulated.ci95_pct,
-            std: simulated.patched_std,
         };
         let further = cell.further.iter().map(|arm| Figure {
             value: arm.mean,
             delta_pct: arm.delta_pct,
             ci95_pct: arm.ci95_pct,
-            std: arm.std,
         });
         Row {
             label: cell.row.clone(),

@@ -12,7 +12,6 @@ pub(super) fn row(label: &str, higher_is_better: bool, values: &[f64], published
         value: *value,
         delta_pct: 100.0 * (value / values[0] - 1.0),
         ci95_pct: Some(1.5),
-        std: Some(0.01 * value),
     };
     Row {
         label: label.to_string(),

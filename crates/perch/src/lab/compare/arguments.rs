@@ -95,8 +95,7 @@ pub struct Arguments {
     #[arg(long)]
     pub untimed: bool,
     /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list;
-    /// mmtests, as its compare-mmtests.pl prints comparisons; cases or imp, as replies to scheduler
-    /// series there have it: changes with std%, or improvements with CV
+    /// mmtests, as its compare-mmtests.pl prints comparisons
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
