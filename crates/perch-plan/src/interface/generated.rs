@@ -129,176 +129,7 @@ pub struct perch_cpu {
     pub events: [u64; 60usize],
     pub reasons: [u64; 64usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_cpu"][::std::mem::size_of::<perch_cpu>() - 1272usize];
-    ["Alignment of perch_cpu"][::std::mem::align_of::<perch_cpu>() - 8usize];
-    [
-        "Offset of field: perch_cpu::clock",
-    ][::std::mem::offset_of!(perch_cpu, clock) - 0usize];
-    [
-        "Offset of field: perch_cpu::curr_vtime",
-    ][::std::mem::offset_of!(perch_cpu, curr_vtime) - 8usize];
-    [
-        "Offset of field: perch_cpu::exec_start",
-    ][::std::mem::offset_of!(perch_cpu, exec_start) - 16usize];
-    [
-        "Offset of field: perch_cpu::busy_ns",
-    ][::std::mem::offset_of!(perch_cpu, busy_ns) - 24usize];
-    [
-        "Offset of field: perch_cpu::served_ns",
-    ][::std::mem::offset_of!(perch_cpu, served_ns) - 32usize];
-    [
-        "Offset of field: perch_cpu::idle_since_ns",
-    ][::std::mem::offset_of!(perch_cpu, idle_since_ns) - 40usize];
-    [
-        "Offset of field: perch_cpu::curr_weight",
-    ][::std::mem::offset_of!(perch_cpu, curr_weight) - 48usize];
-    [
-        "Offset of field: perch_cpu::util",
-    ][::std::mem::offset_of!(perch_cpu, util) - 52usize];
-    [
-        "Offset of field: perch_cpu::queued",
-    ][::std::mem::offset_of!(perch_cpu, queued) - 56usize];
-    [
-        "Offset of field: perch_cpu::pull_from",
-    ][::std::mem::offset_of!(perch_cpu, pull_from) - 60usize];
-    [
-        "Offset of field: perch_cpu::capacity",
-    ][::std::mem::offset_of!(perch_cpu, capacity) - 64usize];
-    [
-        "Offset of field: perch_cpu::node",
-    ][::std::mem::offset_of!(perch_cpu, node) - 68usize];
-    [
-        "Offset of field: perch_cpu::busy_seen_ns",
-    ][::std::mem::offset_of!(perch_cpu, busy_seen_ns) - 72usize];
-    [
-        "Offset of field: perch_cpu::unused_claims",
-    ][::std::mem::offset_of!(perch_cpu, unused_claims) - 80usize];
-    [
-        "Offset of field: perch_cpu::stuck",
-    ][::std::mem::offset_of!(perch_cpu, stuck) - 84usize];
-    [
-        "Offset of field: perch_cpu::move_to",
-    ][::std::mem::offset_of!(perch_cpu, move_to) - 88usize];
-    [
-        "Offset of field: perch_cpu::flat",
-    ][::std::mem::offset_of!(perch_cpu, flat) - 92usize];
-    [
-        "Offset of field: perch_cpu::allowed_at",
-    ][::std::mem::offset_of!(perch_cpu, allowed_at) - 96usize];
-    [
-        "Offset of field: perch_cpu::llc",
-    ][::std::mem::offset_of!(perch_cpu, llc) - 104usize];
-    [
-        "Offset of field: perch_cpu::process",
-    ][::std::mem::offset_of!(perch_cpu, process) - 108usize];
-    [
-        "Offset of field: perch_cpu::refused",
-    ][::std::mem::offset_of!(perch_cpu, refused) - 112usize];
-    [
-        "Offset of field: perch_cpu::seeks",
-    ][::std::mem::offset_of!(perch_cpu, seeks) - 116usize];
-    [
-        "Offset of field: perch_cpu::band_coming",
-    ][::std::mem::offset_of!(perch_cpu, band_coming) - 120usize];
-    [
-        "Offset of field: perch_cpu::band_look_at",
-    ][::std::mem::offset_of!(perch_cpu, band_look_at) - 124usize];
-    [
-        "Offset of field: perch_cpu::band_prio",
-    ][::std::mem::offset_of!(perch_cpu, band_prio) - 128usize];
-    [
-        "Offset of field: perch_cpu::band_first",
-    ][::std::mem::offset_of!(perch_cpu, band_first) - 132usize];
-    [
-        "Offset of field: perch_cpu::band_movable",
-    ][::std::mem::offset_of!(perch_cpu, band_movable) - 136usize];
-    [
-        "Offset of field: perch_cpu::band_spent",
-    ][::std::mem::offset_of!(perch_cpu, band_spent) - 140usize];
-    [
-        "Offset of field: perch_cpu::band_changes",
-    ][::std::mem::offset_of!(perch_cpu, band_changes) - 144usize];
-    [
-        "Offset of field: perch_cpu::overloaded",
-    ][::std::mem::offset_of!(perch_cpu, overloaded) - 148usize];
-    [
-        "Offset of field: perch_cpu::overload_mark",
-    ][::std::mem::offset_of!(perch_cpu, overload_mark) - 152usize];
-    [
-        "Offset of field: perch_cpu::overload_home",
-    ][::std::mem::offset_of!(perch_cpu, overload_home) - 156usize];
-    [
-        "Offset of field: perch_cpu::band_since_ns",
-    ][::std::mem::offset_of!(perch_cpu, band_since_ns) - 160usize];
-    [
-        "Offset of field: perch_cpu::band_used_ns",
-    ][::std::mem::offset_of!(perch_cpu, band_used_ns) - 168usize];
-    [
-        "Offset of field: perch_cpu::band_arrivals",
-    ][::std::mem::offset_of!(perch_cpu, band_arrivals) - 176usize];
-    [
-        "Offset of field: perch_cpu::band_returns",
-    ][::std::mem::offset_of!(perch_cpu, band_returns) - 184usize];
-    [
-        "Offset of field: perch_cpu::group",
-    ][::std::mem::offset_of!(perch_cpu, group) - 192usize];
-    [
-        "Offset of field: perch_cpu::impatient",
-    ][::std::mem::offset_of!(perch_cpu, impatient) - 196usize];
-    [
-        "Offset of field: perch_cpu::move_event",
-    ][::std::mem::offset_of!(perch_cpu, move_event) - 200usize];
-    [
-        "Offset of field: perch_cpu::behind",
-    ][::std::mem::offset_of!(perch_cpu, behind) - 204usize];
-    [
-        "Offset of field: perch_cpu::jumped",
-    ][::std::mem::offset_of!(perch_cpu, jumped) - 208usize];
-    [
-        "Offset of field: perch_cpu::turn_start",
-    ][::std::mem::offset_of!(perch_cpu, turn_start) - 216usize];
-    [
-        "Offset of field: perch_cpu::held",
-    ][::std::mem::offset_of!(perch_cpu, held) - 224usize];
-    [
-        "Offset of field: perch_cpu::limited",
-    ][::std::mem::offset_of!(perch_cpu, limited) - 228usize];
-    [
-        "Offset of field: perch_cpu::swept",
-    ][::std::mem::offset_of!(perch_cpu, swept) - 232usize];
-    [
-        "Offset of field: perch_cpu::sched_idle",
-    ][::std::mem::offset_of!(perch_cpu, sched_idle) - 236usize];
-    [
-        "Offset of field: perch_cpu::granted_ns",
-    ][::std::mem::offset_of!(perch_cpu, granted_ns) - 240usize];
-    [
-        "Offset of field: perch_cpu::weights",
-    ][::std::mem::offset_of!(perch_cpu, weights) - 248usize];
-    [
-        "Offset of field: perch_cpu::weighed",
-    ][::std::mem::offset_of!(perch_cpu, weighed) - 256usize];
-    [
-        "Offset of field: perch_cpu::lightest",
-    ][::std::mem::offset_of!(perch_cpu, lightest) - 260usize];
-    [
-        "Offset of field: perch_cpu::load",
-    ][::std::mem::offset_of!(perch_cpu, load) - 264usize];
-    [
-        "Offset of field: perch_cpu::ranking",
-    ][::std::mem::offset_of!(perch_cpu, ranking) - 272usize];
-    [
-        "Offset of field: perch_cpu::outranked",
-    ][::std::mem::offset_of!(perch_cpu, outranked) - 276usize];
-    [
-        "Offset of field: perch_cpu::events",
-    ][::std::mem::offset_of!(perch_cpu, events) - 280usize];
-    [
-        "Offset of field: perch_cpu::reasons",
-    ][::std::mem::offset_of!(perch_cpu, reasons) - 760usize];
-};
+const _: () = assert!(size_of::<perch_cpu>() == 1272);
 pub const PERCH_BAND_COMM: perch_band_flags = 1;
 pub const PERCH_BAND_CGROUP: perch_band_flags = 2;
 pub const PERCH_BAND_NICE: perch_band_flags = 4;
@@ -317,55 +148,14 @@ pub struct perch_band {
     pub uid: u32,
     pub line: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_band"][::std::mem::size_of::<perch_band>() - 256usize];
-    ["Alignment of perch_band"][::std::mem::align_of::<perch_band>() - 8usize];
-    [
-        "Offset of field: perch_band::slice_ns",
-    ][::std::mem::offset_of!(perch_band, slice_ns) - 0usize];
-    [
-        "Offset of field: perch_band::flags",
-    ][::std::mem::offset_of!(perch_band, flags) - 8usize];
-    [
-        "Offset of field: perch_band::prio",
-    ][::std::mem::offset_of!(perch_band, prio) - 12usize];
-    [
-        "Offset of field: perch_band::nice",
-    ][::std::mem::offset_of!(perch_band, nice) - 16usize];
-    [
-        "Offset of field: perch_band::depth",
-    ][::std::mem::offset_of!(perch_band, depth) - 20usize];
-    [
-        "Offset of field: perch_band::comm",
-    ][::std::mem::offset_of!(perch_band, comm) - 24usize];
-    [
-        "Offset of field: perch_band::path",
-    ][::std::mem::offset_of!(perch_band, path) - 56usize];
-    [
-        "Offset of field: perch_band::uid",
-    ][::std::mem::offset_of!(perch_band, uid) - 248usize];
-    [
-        "Offset of field: perch_band::line",
-    ][::std::mem::offset_of!(perch_band, line) - 252usize];
-};
+const _: () = assert!(size_of::<perch_band>() == 256);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_idle {
     pub cpus: u64,
     pub line: [u64; 15usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_idle"][::std::mem::size_of::<perch_idle>() - 128usize];
-    ["Alignment of perch_idle"][::std::mem::align_of::<perch_idle>() - 8usize];
-    [
-        "Offset of field: perch_idle::cpus",
-    ][::std::mem::offset_of!(perch_idle, cpus) - 0usize];
-    [
-        "Offset of field: perch_idle::line",
-    ][::std::mem::offset_of!(perch_idle, line) - 8usize];
-};
+const _: () = assert!(size_of::<perch_idle>() == 128);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_llc {
@@ -378,33 +168,7 @@ pub struct perch_llc {
     pub leaving: u32,
     pub line: [u64; 4usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_llc"][::std::mem::size_of::<perch_llc>() - 64usize];
-    ["Alignment of perch_llc"][::std::mem::align_of::<perch_llc>() - 8usize];
-    ["Offset of field: perch_llc::set"][::std::mem::offset_of!(perch_llc, set) - 0usize];
-    [
-        "Offset of field: perch_llc::nr_idle_scan",
-    ][::std::mem::offset_of!(perch_llc, nr_idle_scan) - 4usize];
-    [
-        "Offset of field: perch_llc::span",
-    ][::std::mem::offset_of!(perch_llc, span) - 8usize];
-    [
-        "Offset of field: perch_llc::idle_cores",
-    ][::std::mem::offset_of!(perch_llc, idle_cores) - 12usize];
-    [
-        "Offset of field: perch_llc::note_at_ns",
-    ][::std::mem::offset_of!(perch_llc, note_at_ns) - 16usize];
-    [
-        "Offset of field: perch_llc::util",
-    ][::std::mem::offset_of!(perch_llc, util) - 24usize];
-    [
-        "Offset of field: perch_llc::leaving",
-    ][::std::mem::offset_of!(perch_llc, leaving) - 28usize];
-    [
-        "Offset of field: perch_llc::line",
-    ][::std::mem::offset_of!(perch_llc, line) - 32usize];
-};
+const _: () = assert!(size_of::<perch_llc>() == 64);
 #[repr(C)]
 #[derive(bytemuck::Pod, bytemuck::Zeroable)]
 #[derive(Clone, Copy, Debug)]
@@ -413,20 +177,7 @@ pub struct perch_slot {
     pub tgid: u32,
     pub pad: [u32; 3usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_slot"][::std::mem::size_of::<perch_slot>() - 64usize];
-    ["Alignment of perch_slot"][::std::mem::align_of::<perch_slot>() - 8usize];
-    [
-        "Offset of field: perch_slot::process",
-    ][::std::mem::offset_of!(perch_slot, process) - 0usize];
-    [
-        "Offset of field: perch_slot::tgid",
-    ][::std::mem::offset_of!(perch_slot, tgid) - 48usize];
-    [
-        "Offset of field: perch_slot::pad",
-    ][::std::mem::offset_of!(perch_slot, pad) - 52usize];
-};
+const _: () = assert!(size_of::<perch_slot>() == 64);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_group_cell {
@@ -434,22 +185,7 @@ pub struct perch_group_cell {
     pub nr: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_group_cell"][::std::mem::size_of::<perch_group_cell>() - 16usize];
-    [
-        "Alignment of perch_group_cell",
-    ][::std::mem::align_of::<perch_group_cell>() - 8usize];
-    [
-        "Offset of field: perch_group_cell::vtime",
-    ][::std::mem::offset_of!(perch_group_cell, vtime) - 0usize];
-    [
-        "Offset of field: perch_group_cell::nr",
-    ][::std::mem::offset_of!(perch_group_cell, nr) - 8usize];
-    [
-        "Offset of field: perch_group_cell::pad",
-    ][::std::mem::offset_of!(perch_group_cell, pad) - 12usize];
-};
+const _: () = assert!(size_of::<perch_group_cell>() == 16);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_group_slot {
@@ -472,67 +208,7 @@ pub struct perch_group_slot {
     pub renewed_ns: u64,
     pub line2: [u64; 3usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_group_slot"][::std::mem::size_of::<perch_group_slot>() - 128usize];
-    [
-        "Alignment of perch_group_slot",
-    ][::std::mem::align_of::<perch_group_slot>() - 8usize];
-    [
-        "Offset of field: perch_group_slot::load",
-    ][::std::mem::offset_of!(perch_group_slot, load) - 0usize];
-    [
-        "Offset of field: perch_group_slot::weight",
-    ][::std::mem::offset_of!(perch_group_slot, weight) - 8usize];
-    [
-        "Offset of field: perch_group_slot::counted",
-    ][::std::mem::offset_of!(perch_group_slot, counted) - 12usize];
-    [
-        "Offset of field: perch_group_slot::parent",
-    ][::std::mem::offset_of!(perch_group_slot, parent) - 16usize];
-    [
-        "Offset of field: perch_group_slot::refs",
-    ][::std::mem::offset_of!(perch_group_slot, refs) - 20usize];
-    [
-        "Offset of field: perch_group_slot::queued",
-    ][::std::mem::offset_of!(perch_group_slot, queued) - 24usize];
-    [
-        "Offset of field: perch_group_slot::cells",
-    ][::std::mem::offset_of!(perch_group_slot, cells) - 32usize];
-    [
-        "Offset of field: perch_group_slot::limited",
-    ][::std::mem::offset_of!(perch_group_slot, limited) - 40usize];
-    [
-        "Offset of field: perch_group_slot::throttled",
-    ][::std::mem::offset_of!(perch_group_slot, throttled) - 44usize];
-    [
-        "Offset of field: perch_group_slot::idle",
-    ][::std::mem::offset_of!(perch_group_slot, idle) - 48usize];
-    [
-        "Offset of field: perch_group_slot::sched_idle",
-    ][::std::mem::offset_of!(perch_group_slot, sched_idle) - 52usize];
-    [
-        "Offset of field: perch_group_slot::id",
-    ][::std::mem::offset_of!(perch_group_slot, id) - 56usize];
-    [
-        "Offset of field: perch_group_slot::left_ns",
-    ][::std::mem::offset_of!(perch_group_slot, left_ns) - 64usize];
-    [
-        "Offset of field: perch_group_slot::quota_ns",
-    ][::std::mem::offset_of!(perch_group_slot, quota_ns) - 72usize];
-    [
-        "Offset of field: perch_group_slot::period_ns",
-    ][::std::mem::offset_of!(perch_group_slot, period_ns) - 80usize];
-    [
-        "Offset of field: perch_group_slot::burst_ns",
-    ][::std::mem::offset_of!(perch_group_slot, burst_ns) - 88usize];
-    [
-        "Offset of field: perch_group_slot::renewed_ns",
-    ][::std::mem::offset_of!(perch_group_slot, renewed_ns) - 96usize];
-    [
-        "Offset of field: perch_group_slot::line2",
-    ][::std::mem::offset_of!(perch_group_slot, line2) - 104usize];
-};
+const _: () = assert!(size_of::<perch_group_slot>() == 128);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_memory {
@@ -550,50 +226,7 @@ pub struct perch_memory {
     pub turn_ns: u32,
     pub llc_since_ns: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_memory"][::std::mem::size_of::<perch_memory>() - 64usize];
-    ["Alignment of perch_memory"][::std::mem::align_of::<perch_memory>() - 8usize];
-    [
-        "Offset of field: perch_memory::flip_decay_at_ns",
-    ][::std::mem::offset_of!(perch_memory, flip_decay_at_ns) - 0usize];
-    [
-        "Offset of field: perch_memory::pid",
-    ][::std::mem::offset_of!(perch_memory, pid) - 8usize];
-    [
-        "Offset of field: perch_memory::last_wakee",
-    ][::std::mem::offset_of!(perch_memory, last_wakee) - 12usize];
-    [
-        "Offset of field: perch_memory::wakee_flips",
-    ][::std::mem::offset_of!(perch_memory, wakee_flips) - 16usize];
-    [
-        "Offset of field: perch_memory::recent_cpu",
-    ][::std::mem::offset_of!(perch_memory, recent_cpu) - 20usize];
-    [
-        "Offset of field: perch_memory::util_at_ns",
-    ][::std::mem::offset_of!(perch_memory, util_at_ns) - 24usize];
-    [
-        "Offset of field: perch_memory::util",
-    ][::std::mem::offset_of!(perch_memory, util) - 32usize];
-    [
-        "Offset of field: perch_memory::util_est",
-    ][::std::mem::offset_of!(perch_memory, util_est) - 36usize];
-    [
-        "Offset of field: perch_memory::process",
-    ][::std::mem::offset_of!(perch_memory, process) - 40usize];
-    [
-        "Offset of field: perch_memory::llc",
-    ][::std::mem::offset_of!(perch_memory, llc) - 44usize];
-    [
-        "Offset of field: perch_memory::llc_before",
-    ][::std::mem::offset_of!(perch_memory, llc_before) - 48usize];
-    [
-        "Offset of field: perch_memory::turn_ns",
-    ][::std::mem::offset_of!(perch_memory, turn_ns) - 52usize];
-    [
-        "Offset of field: perch_memory::llc_since_ns",
-    ][::std::mem::offset_of!(perch_memory, llc_since_ns) - 56usize];
-};
+const _: () = assert!(size_of::<perch_memory>() == 64);
 pub const PERCH_WAIT_IDLE: perch_wait_reason = 0;
 pub const PERCH_WAIT_QUEUED: perch_wait_reason = 1;
 pub const PERCH_WAIT_BEHIND: perch_wait_reason = 2;
@@ -612,40 +245,14 @@ pub struct perch_wait {
     pub reason: u16,
     pub cpu: u16,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_wait"][::std::mem::size_of::<perch_wait>() - 16usize];
-    ["Alignment of perch_wait"][::std::mem::align_of::<perch_wait>() - 8usize];
-    [
-        "Offset of field: perch_wait::since_ns",
-    ][::std::mem::offset_of!(perch_wait, since_ns) - 0usize];
-    [
-        "Offset of field: perch_wait::pid",
-    ][::std::mem::offset_of!(perch_wait, pid) - 8usize];
-    [
-        "Offset of field: perch_wait::reason",
-    ][::std::mem::offset_of!(perch_wait, reason) - 12usize];
-    [
-        "Offset of field: perch_wait::cpu",
-    ][::std::mem::offset_of!(perch_wait, cpu) - 14usize];
-};
+const _: () = assert!(size_of::<perch_wait>() == 16);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_waits {
     pub counts: [[u64; 26usize]; 8usize],
     pub sums_ns: [u64; 8usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_waits"][::std::mem::size_of::<perch_waits>() - 1728usize];
-    ["Alignment of perch_waits"][::std::mem::align_of::<perch_waits>() - 8usize];
-    [
-        "Offset of field: perch_waits::counts",
-    ][::std::mem::offset_of!(perch_waits, counts) - 0usize];
-    [
-        "Offset of field: perch_waits::sums_ns",
-    ][::std::mem::offset_of!(perch_waits, sums_ns) - 1664usize];
-};
+const _: () = assert!(size_of::<perch_waits>() == 1728);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_group_waits {
@@ -655,28 +262,7 @@ pub struct perch_group_waits {
     pub limited_ns: u64,
     pub line: [u64; 3usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_group_waits"][::std::mem::size_of::<perch_group_waits>() - 256usize];
-    [
-        "Alignment of perch_group_waits",
-    ][::std::mem::align_of::<perch_group_waits>() - 8usize];
-    [
-        "Offset of field: perch_group_waits::counts",
-    ][::std::mem::offset_of!(perch_group_waits, counts) - 0usize];
-    [
-        "Offset of field: perch_group_waits::sum_ns",
-    ][::std::mem::offset_of!(perch_group_waits, sum_ns) - 208usize];
-    [
-        "Offset of field: perch_group_waits::limited",
-    ][::std::mem::offset_of!(perch_group_waits, limited) - 216usize];
-    [
-        "Offset of field: perch_group_waits::limited_ns",
-    ][::std::mem::offset_of!(perch_group_waits, limited_ns) - 224usize];
-    [
-        "Offset of field: perch_group_waits::line",
-    ][::std::mem::offset_of!(perch_group_waits, line) - 232usize];
-};
+const _: () = assert!(size_of::<perch_group_waits>() == 256);
 #[repr(C)]
 #[derive(bytemuck::Pod, bytemuck::Zeroable)]
 #[derive(Clone, Copy, Debug)]
@@ -731,158 +317,7 @@ pub struct perch_config {
     pub counts_waits: u32,
     pub group_parts: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_config"][::std::mem::size_of::<perch_config>() - 392usize];
-    ["Alignment of perch_config"][::std::mem::align_of::<perch_config>() - 8usize];
-    [
-        "Offset of field: perch_config::policy",
-    ][::std::mem::offset_of!(perch_config, policy) - 0usize];
-    [
-        "Offset of field: perch_config::topology",
-    ][::std::mem::offset_of!(perch_config, topology) - 40usize];
-    [
-        "Offset of field: perch_config::cpus",
-    ][::std::mem::offset_of!(perch_config, cpus) - 112usize];
-    [
-        "Offset of field: perch_config::llcs",
-    ][::std::mem::offset_of!(perch_config, llcs) - 120usize];
-    [
-        "Offset of field: perch_config::waiting",
-    ][::std::mem::offset_of!(perch_config, waiting) - 128usize];
-    [
-        "Offset of field: perch_config::idle",
-    ][::std::mem::offset_of!(perch_config, idle) - 136usize];
-    [
-        "Offset of field: perch_config::misfits",
-    ][::std::mem::offset_of!(perch_config, misfits) - 144usize];
-    [
-        "Offset of field: perch_config::sched_idle",
-    ][::std::mem::offset_of!(perch_config, sched_idle) - 152usize];
-    [
-        "Offset of field: perch_config::epochs",
-    ][::std::mem::offset_of!(perch_config, epochs) - 160usize];
-    [
-        "Offset of field: perch_config::llc_loads",
-    ][::std::mem::offset_of!(perch_config, llc_loads) - 168usize];
-    [
-        "Offset of field: perch_config::slice_ns",
-    ][::std::mem::offset_of!(perch_config, slice_ns) - 176usize];
-    [
-        "Offset of field: perch_config::slice_min_ns",
-    ][::std::mem::offset_of!(perch_config, slice_min_ns) - 184usize];
-    [
-        "Offset of field: perch_config::lag_ns",
-    ][::std::mem::offset_of!(perch_config, lag_ns) - 192usize];
-    [
-        "Offset of field: perch_config::preempt_ns",
-    ][::std::mem::offset_of!(perch_config, preempt_ns) - 200usize];
-    [
-        "Offset of field: perch_config::balance_ns",
-    ][::std::mem::offset_of!(perch_config, balance_ns) - 208usize];
-    [
-        "Offset of field: perch_config::behind_ns",
-    ][::std::mem::offset_of!(perch_config, behind_ns) - 216usize];
-    [
-        "Offset of field: perch_config::behind_most_ns",
-    ][::std::mem::offset_of!(perch_config, behind_most_ns) - 224usize];
-    [
-        "Offset of field: perch_config::steal_remote_ns",
-    ][::std::mem::offset_of!(perch_config, steal_remote_ns) - 232usize];
-    [
-        "Offset of field: perch_config::memories",
-    ][::std::mem::offset_of!(perch_config, memories) - 240usize];
-    [
-        "Offset of field: perch_config::memory_mask",
-    ][::std::mem::offset_of!(perch_config, memory_mask) - 248usize];
-    [
-        "Offset of field: perch_config::nr_llcs",
-    ][::std::mem::offset_of!(perch_config, nr_llcs) - 252usize];
-    [
-        "Offset of field: perch_config::nr_possible",
-    ][::std::mem::offset_of!(perch_config, nr_possible) - 256usize];
-    [
-        "Offset of field: perch_config::detail",
-    ][::std::mem::offset_of!(perch_config, detail) - 260usize];
-    [
-        "Offset of field: perch_config::capacities",
-    ][::std::mem::offset_of!(perch_config, capacities) - 261usize];
-    [
-        "Offset of field: perch_config::cache",
-    ][::std::mem::offset_of!(perch_config, cache) - 262usize];
-    [
-        "Offset of field: perch_config::utils",
-    ][::std::mem::offset_of!(perch_config, utils) - 263usize];
-    [
-        "Offset of field: perch_config::slots",
-    ][::std::mem::offset_of!(perch_config, slots) - 264usize];
-    [
-        "Offset of field: perch_config::nr_slots",
-    ][::std::mem::offset_of!(perch_config, nr_slots) - 272usize];
-    [
-        "Offset of field: perch_config::follows",
-    ][::std::mem::offset_of!(perch_config, follows) - 276usize];
-    [
-        "Offset of field: perch_config::bands",
-    ][::std::mem::offset_of!(perch_config, bands) - 280usize];
-    [
-        "Offset of field: perch_config::overload",
-    ][::std::mem::offset_of!(perch_config, overload) - 288usize];
-    [
-        "Offset of field: perch_config::overloaded",
-    ][::std::mem::offset_of!(perch_config, overloaded) - 296usize];
-    [
-        "Offset of field: perch_config::band_period_ns",
-    ][::std::mem::offset_of!(perch_config, band_period_ns) - 304usize];
-    [
-        "Offset of field: perch_config::band_share_ns",
-    ][::std::mem::offset_of!(perch_config, band_share_ns) - 312usize];
-    [
-        "Offset of field: perch_config::nr_bands",
-    ][::std::mem::offset_of!(perch_config, nr_bands) - 320usize];
-    [
-        "Offset of field: perch_config::band_cgroups",
-    ][::std::mem::offset_of!(perch_config, band_cgroups) - 324usize];
-    [
-        "Offset of field: perch_config::band_users",
-    ][::std::mem::offset_of!(perch_config, band_users) - 326usize];
-    [
-        "Offset of field: perch_config::groups",
-    ][::std::mem::offset_of!(perch_config, groups) - 328usize];
-    [
-        "Offset of field: perch_config::limits",
-    ][::std::mem::offset_of!(perch_config, limits) - 336usize];
-    [
-        "Offset of field: perch_config::nr_groups",
-    ][::std::mem::offset_of!(perch_config, nr_groups) - 344usize];
-    [
-        "Offset of field: perch_config::credits",
-    ][::std::mem::offset_of!(perch_config, credits) - 348usize];
-    [
-        "Offset of field: perch_config::parts",
-    ][::std::mem::offset_of!(perch_config, parts) - 352usize];
-    [
-        "Offset of field: perch_config::ranks",
-    ][::std::mem::offset_of!(perch_config, ranks) - 354usize];
-    [
-        "Offset of field: perch_config::idle_shift",
-    ][::std::mem::offset_of!(perch_config, idle_shift) - 356usize];
-    [
-        "Offset of field: perch_config::task_waits",
-    ][::std::mem::offset_of!(perch_config, task_waits) - 360usize];
-    [
-        "Offset of field: perch_config::waits",
-    ][::std::mem::offset_of!(perch_config, waits) - 368usize];
-    [
-        "Offset of field: perch_config::group_waits",
-    ][::std::mem::offset_of!(perch_config, group_waits) - 376usize];
-    [
-        "Offset of field: perch_config::counts_waits",
-    ][::std::mem::offset_of!(perch_config, counts_waits) - 384usize];
-    [
-        "Offset of field: perch_config::group_parts",
-    ][::std::mem::offset_of!(perch_config, group_parts) - 388usize];
-};
+const _: () = assert!(size_of::<perch_config>() == 392);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_exit {
@@ -892,23 +327,4 @@ pub struct perch_exit {
     pub reason: [u8; 128usize],
     pub message: [u8; 1024usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_exit"][::std::mem::size_of::<perch_exit>() - 1168usize];
-    ["Alignment of perch_exit"][::std::mem::align_of::<perch_exit>() - 8usize];
-    [
-        "Offset of field: perch_exit::code",
-    ][::std::mem::offset_of!(perch_exit, code) - 0usize];
-    [
-        "Offset of field: perch_exit::kind",
-    ][::std::mem::offset_of!(perch_exit, kind) - 8usize];
-    [
-        "Offset of field: perch_exit::pad",
-    ][::std::mem::offset_of!(perch_exit, pad) - 12usize];
-    [
-        "Offset of field: perch_exit::reason",
-    ][::std::mem::offset_of!(perch_exit, reason) - 16usize];
-    [
-        "Offset of field: perch_exit::message",
-    ][::std::mem::offset_of!(perch_exit, message) - 144usize];
-};
+const _: () = assert!(size_of::<perch_exit>() == 1168);

@@ -29,11 +29,7 @@ pub type perch_mode = u32;
 pub struct perch_modes {
     pub _bindgen_opaque_blob: [u8; 16usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_modes"][::std::mem::size_of::<perch_modes>() - 16usize];
-    ["Alignment of perch_modes"][::std::mem::align_of::<perch_modes>() - 1usize];
-};
+const _: () = assert!(size_of::<perch_modes>() == 16);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_rules {
@@ -49,61 +45,14 @@ pub struct perch_rules {
     pub early_path: u8,
     pub pad: [u8; 7usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_rules"][::std::mem::size_of::<perch_rules>() - 24usize];
-    ["Alignment of perch_rules"][::std::mem::align_of::<perch_rules>() - 8usize];
-    [
-        "Offset of field: perch_rules::flip_decay_ns",
-    ][::std::mem::offset_of!(perch_rules, flip_decay_ns) - 0usize];
-    [
-        "Offset of field: perch_rules::idle_sees_policy",
-    ][::std::mem::offset_of!(perch_rules, idle_sees_policy) - 8usize];
-    [
-        "Offset of field: perch_rules::empty_mask_fails_early",
-    ][::std::mem::offset_of!(perch_rules, empty_mask_fails_early) - 9usize];
-    [
-        "Offset of field: perch_rules::groups_by_affinity",
-    ][::std::mem::offset_of!(perch_rules, groups_by_affinity) - 10usize];
-    [
-        "Offset of field: perch_rules::wake_cap",
-    ][::std::mem::offset_of!(perch_rules, wake_cap) - 11usize];
-    [
-        "Offset of field: perch_rules::early_groups",
-    ][::std::mem::offset_of!(perch_rules, early_groups) - 12usize];
-    [
-        "Offset of field: perch_rules::recent_when_taken",
-    ][::std::mem::offset_of!(perch_rules, recent_when_taken) - 13usize];
-    [
-        "Offset of field: perch_rules::far_imbalance_pct",
-    ][::std::mem::offset_of!(perch_rules, far_imbalance_pct) - 14usize];
-    [
-        "Offset of field: perch_rules::near_imbalance_pct",
-    ][::std::mem::offset_of!(perch_rules, near_imbalance_pct) - 15usize];
-    [
-        "Offset of field: perch_rules::early_path",
-    ][::std::mem::offset_of!(perch_rules, early_path) - 16usize];
-    [
-        "Offset of field: perch_rules::pad",
-    ][::std::mem::offset_of!(perch_rules, pad) - 17usize];
-};
+const _: () = assert!(size_of::<perch_rules>() == 24);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_policy {
     pub modes: perch_modes,
     pub rules: perch_rules,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_policy"][::std::mem::size_of::<perch_policy>() - 40usize];
-    ["Alignment of perch_policy"][::std::mem::align_of::<perch_policy>() - 8usize];
-    [
-        "Offset of field: perch_policy::modes",
-    ][::std::mem::offset_of!(perch_policy, modes) - 0usize];
-    [
-        "Offset of field: perch_policy::rules",
-    ][::std::mem::offset_of!(perch_policy, rules) - 16usize];
-};
+const _: () = assert!(size_of::<perch_policy>() == 40);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_wake {
@@ -113,43 +62,14 @@ pub struct perch_wake {
     pub flags: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_wake"][::std::mem::size_of::<perch_wake>() - 24usize];
-    ["Alignment of perch_wake"][::std::mem::align_of::<perch_wake>() - 8usize];
-    [
-        "Offset of field: perch_wake::now_ns",
-    ][::std::mem::offset_of!(perch_wake, now_ns) - 0usize];
-    [
-        "Offset of field: perch_wake::this_cpu",
-    ][::std::mem::offset_of!(perch_wake, this_cpu) - 8usize];
-    [
-        "Offset of field: perch_wake::prev_cpu",
-    ][::std::mem::offset_of!(perch_wake, prev_cpu) - 12usize];
-    [
-        "Offset of field: perch_wake::flags",
-    ][::std::mem::offset_of!(perch_wake, flags) - 16usize];
-    [
-        "Offset of field: perch_wake::pad",
-    ][::std::mem::offset_of!(perch_wake, pad) - 20usize];
-};
+const _: () = assert!(size_of::<perch_wake>() == 24);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_occupancy {
     pub runtime_ns: u64,
     pub epoch: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_occupancy"][::std::mem::size_of::<perch_occupancy>() - 16usize];
-    ["Alignment of perch_occupancy"][::std::mem::align_of::<perch_occupancy>() - 8usize];
-    [
-        "Offset of field: perch_occupancy::runtime_ns",
-    ][::std::mem::offset_of!(perch_occupancy, runtime_ns) - 0usize];
-    [
-        "Offset of field: perch_occupancy::epoch",
-    ][::std::mem::offset_of!(perch_occupancy, epoch) - 8usize];
-};
+const _: () = assert!(size_of::<perch_occupancy>() == 16);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_epoch {
@@ -158,23 +78,7 @@ pub struct perch_epoch {
     pub next_ns: u64,
     pub pad: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_epoch"][::std::mem::size_of::<perch_epoch>() - 32usize];
-    ["Alignment of perch_epoch"][::std::mem::align_of::<perch_epoch>() - 8usize];
-    [
-        "Offset of field: perch_epoch::runtime_ns",
-    ][::std::mem::offset_of!(perch_epoch, runtime_ns) - 0usize];
-    [
-        "Offset of field: perch_epoch::epoch",
-    ][::std::mem::offset_of!(perch_epoch, epoch) - 8usize];
-    [
-        "Offset of field: perch_epoch::next_ns",
-    ][::std::mem::offset_of!(perch_epoch, next_ns) - 16usize];
-    [
-        "Offset of field: perch_epoch::pad",
-    ][::std::mem::offset_of!(perch_epoch, pad) - 24usize];
-};
+const _: () = assert!(size_of::<perch_epoch>() == 32);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_seat {
@@ -182,20 +86,7 @@ pub struct perch_seat {
     pub hot_cpu: u32,
     pub preferred: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_seat"][::std::mem::size_of::<perch_seat>() - 16usize];
-    ["Alignment of perch_seat"][::std::mem::align_of::<perch_seat>() - 8usize];
-    [
-        "Offset of field: perch_seat::occupancy",
-    ][::std::mem::offset_of!(perch_seat, occupancy) - 0usize];
-    [
-        "Offset of field: perch_seat::hot_cpu",
-    ][::std::mem::offset_of!(perch_seat, hot_cpu) - 8usize];
-    [
-        "Offset of field: perch_seat::preferred",
-    ][::std::mem::offset_of!(perch_seat, preferred) - 12usize];
-};
+const _: () = assert!(size_of::<perch_seat>() == 16);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_process {
@@ -209,38 +100,7 @@ pub struct perch_process {
     pub running_avg: u32,
     pub footprint_kib: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_process"][::std::mem::size_of::<perch_process>() - 48usize];
-    ["Alignment of perch_process"][::std::mem::align_of::<perch_process>() - 8usize];
-    [
-        "Offset of field: perch_process::occupancy",
-    ][::std::mem::offset_of!(perch_process, occupancy) - 0usize];
-    [
-        "Offset of field: perch_process::seats",
-    ][::std::mem::offset_of!(perch_process, seats) - 8usize];
-    [
-        "Offset of field: perch_process::scan_epoch",
-    ][::std::mem::offset_of!(perch_process, scan_epoch) - 16usize];
-    [
-        "Offset of field: perch_process::pref_cpu",
-    ][::std::mem::offset_of!(perch_process, pref_cpu) - 24usize];
-    [
-        "Offset of field: perch_process::nr_preferred",
-    ][::std::mem::offset_of!(perch_process, nr_preferred) - 28usize];
-    [
-        "Offset of field: perch_process::nr_threads",
-    ][::std::mem::offset_of!(perch_process, nr_threads) - 32usize];
-    [
-        "Offset of field: perch_process::nr_running",
-    ][::std::mem::offset_of!(perch_process, nr_running) - 36usize];
-    [
-        "Offset of field: perch_process::running_avg",
-    ][::std::mem::offset_of!(perch_process, running_avg) - 40usize];
-    [
-        "Offset of field: perch_process::footprint_kib",
-    ][::std::mem::offset_of!(perch_process, footprint_kib) - 44usize];
-};
+const _: () = assert!(size_of::<perch_process>() == 48);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_llc_load {
@@ -252,32 +112,7 @@ pub struct perch_llc_load {
     pub size_kib: u32,
     pub pad: [u32; 2usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_llc_load"][::std::mem::size_of::<perch_llc_load>() - 32usize];
-    ["Alignment of perch_llc_load"][::std::mem::align_of::<perch_llc_load>() - 4usize];
-    [
-        "Offset of field: perch_llc_load::util",
-    ][::std::mem::offset_of!(perch_llc_load, util) - 0usize];
-    [
-        "Offset of field: perch_llc_load::nr",
-    ][::std::mem::offset_of!(perch_llc_load, nr) - 4usize];
-    [
-        "Offset of field: perch_llc_load::capacity_left",
-    ][::std::mem::offset_of!(perch_llc_load, capacity_left) - 8usize];
-    [
-        "Offset of field: perch_llc_load::capacity",
-    ][::std::mem::offset_of!(perch_llc_load, capacity) - 12usize];
-    [
-        "Offset of field: perch_llc_load::cores",
-    ][::std::mem::offset_of!(perch_llc_load, cores) - 16usize];
-    [
-        "Offset of field: perch_llc_load::size_kib",
-    ][::std::mem::offset_of!(perch_llc_load, size_kib) - 20usize];
-    [
-        "Offset of field: perch_llc_load::pad",
-    ][::std::mem::offset_of!(perch_llc_load, pad) - 24usize];
-};
+const _: () = assert!(size_of::<perch_llc_load>() == 32);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_task {
@@ -300,65 +135,7 @@ pub struct perch_task {
     pub load_shift: i32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_task"][::std::mem::size_of::<perch_task>() - 88usize];
-    ["Alignment of perch_task"][::std::mem::align_of::<perch_task>() - 8usize];
-    [
-        "Offset of field: perch_task::allowed",
-    ][::std::mem::offset_of!(perch_task, allowed) - 0usize];
-    [
-        "Offset of field: perch_task::flip_decay_at_ns",
-    ][::std::mem::offset_of!(perch_task, flip_decay_at_ns) - 8usize];
-    [
-        "Offset of field: perch_task::id",
-    ][::std::mem::offset_of!(perch_task, id) - 16usize];
-    [
-        "Offset of field: perch_task::last_wakee",
-    ][::std::mem::offset_of!(perch_task, last_wakee) - 20usize];
-    [
-        "Offset of field: perch_task::wakee_flips",
-    ][::std::mem::offset_of!(perch_task, wakee_flips) - 24usize];
-    [
-        "Offset of field: perch_task::recent_cpu",
-    ][::std::mem::offset_of!(perch_task, recent_cpu) - 28usize];
-    [
-        "Offset of field: perch_task::nr_allowed",
-    ][::std::mem::offset_of!(perch_task, nr_allowed) - 32usize];
-    [
-        "Offset of field: perch_task::flags",
-    ][::std::mem::offset_of!(perch_task, flags) - 36usize];
-    [
-        "Offset of field: perch_task::load",
-    ][::std::mem::offset_of!(perch_task, load) - 40usize];
-    [
-        "Offset of field: perch_task::util",
-    ][::std::mem::offset_of!(perch_task, util) - 44usize];
-    [
-        "Offset of field: perch_task::uclamp_min",
-    ][::std::mem::offset_of!(perch_task, uclamp_min) - 48usize];
-    [
-        "Offset of field: perch_task::uclamp_max",
-    ][::std::mem::offset_of!(perch_task, uclamp_max) - 52usize];
-    [
-        "Offset of field: perch_task::process",
-    ][::std::mem::offset_of!(perch_task, process) - 56usize];
-    [
-        "Offset of field: perch_task::process_id",
-    ][::std::mem::offset_of!(perch_task, process_id) - 64usize];
-    [
-        "Offset of field: perch_task::group_id",
-    ][::std::mem::offset_of!(perch_task, group_id) - 68usize];
-    [
-        "Offset of field: perch_task::queued",
-    ][::std::mem::offset_of!(perch_task, queued) - 72usize];
-    [
-        "Offset of field: perch_task::load_shift",
-    ][::std::mem::offset_of!(perch_task, load_shift) - 80usize];
-    [
-        "Offset of field: perch_task::pad",
-    ][::std::mem::offset_of!(perch_task, pad) - 84usize];
-};
+const _: () = assert!(size_of::<perch_task>() == 88);
 pub const PERCH_CACHE_NONE: perch_cache_step = 0;
 pub const PERCH_CACHE_REDIRECTED: perch_cache_step = 1;
 pub const PERCH_CACHE_FULL_UTIL: perch_cache_step = 2;
@@ -377,29 +154,7 @@ pub struct perch_verdict {
     pub cache: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_verdict"][::std::mem::size_of::<perch_verdict>() - 24usize];
-    ["Alignment of perch_verdict"][::std::mem::align_of::<perch_verdict>() - 4usize];
-    [
-        "Offset of field: perch_verdict::cpu",
-    ][::std::mem::offset_of!(perch_verdict, cpu) - 0usize];
-    [
-        "Offset of field: perch_verdict::reason",
-    ][::std::mem::offset_of!(perch_verdict, reason) - 4usize];
-    [
-        "Offset of field: perch_verdict::examined",
-    ][::std::mem::offset_of!(perch_verdict, examined) - 8usize];
-    [
-        "Offset of field: perch_verdict::target",
-    ][::std::mem::offset_of!(perch_verdict, target) - 12usize];
-    [
-        "Offset of field: perch_verdict::cache",
-    ][::std::mem::offset_of!(perch_verdict, cache) - 16usize];
-    [
-        "Offset of field: perch_verdict::pad",
-    ][::std::mem::offset_of!(perch_verdict, pad) - 20usize];
-};
+const _: () = assert!(size_of::<perch_verdict>() == 24);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_set {
@@ -410,31 +165,7 @@ pub struct perch_native_set {
     pub capacity: u32,
     pub max_capacity: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_native_set"][::std::mem::size_of::<perch_native_set>() - 24usize];
-    [
-        "Alignment of perch_native_set",
-    ][::std::mem::align_of::<perch_native_set>() - 4usize];
-    [
-        "Offset of field: perch_native_set::first",
-    ][::std::mem::offset_of!(perch_native_set, first) - 0usize];
-    [
-        "Offset of field: perch_native_set::words",
-    ][::std::mem::offset_of!(perch_native_set, words) - 4usize];
-    [
-        "Offset of field: perch_native_set::offset",
-    ][::std::mem::offset_of!(perch_native_set, offset) - 8usize];
-    [
-        "Offset of field: perch_native_set::weight",
-    ][::std::mem::offset_of!(perch_native_set, weight) - 12usize];
-    [
-        "Offset of field: perch_native_set::capacity",
-    ][::std::mem::offset_of!(perch_native_set, capacity) - 16usize];
-    [
-        "Offset of field: perch_native_set::max_capacity",
-    ][::std::mem::offset_of!(perch_native_set, max_capacity) - 20usize];
-};
+const _: () = assert!(size_of::<perch_native_set>() == 24);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_domain {
@@ -447,39 +178,7 @@ pub struct perch_native_domain {
     pub level: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of perch_native_domain",
-    ][::std::mem::size_of::<perch_native_domain>() - 32usize];
-    [
-        "Alignment of perch_native_domain",
-    ][::std::mem::align_of::<perch_native_domain>() - 4usize];
-    [
-        "Offset of field: perch_native_domain::flags",
-    ][::std::mem::offset_of!(perch_native_domain, flags) - 0usize];
-    [
-        "Offset of field: perch_native_domain::set",
-    ][::std::mem::offset_of!(perch_native_domain, set) - 4usize];
-    [
-        "Offset of field: perch_native_domain::imbalance_pct",
-    ][::std::mem::offset_of!(perch_native_domain, imbalance_pct) - 8usize];
-    [
-        "Offset of field: perch_native_domain::imb_numa_nr",
-    ][::std::mem::offset_of!(perch_native_domain, imb_numa_nr) - 12usize];
-    [
-        "Offset of field: perch_native_domain::groups",
-    ][::std::mem::offset_of!(perch_native_domain, groups) - 16usize];
-    [
-        "Offset of field: perch_native_domain::first_group",
-    ][::std::mem::offset_of!(perch_native_domain, first_group) - 20usize];
-    [
-        "Offset of field: perch_native_domain::level",
-    ][::std::mem::offset_of!(perch_native_domain, level) - 24usize];
-    [
-        "Offset of field: perch_native_domain::pad",
-    ][::std::mem::offset_of!(perch_native_domain, pad) - 28usize];
-};
+const _: () = assert!(size_of::<perch_native_domain>() == 32);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_place {
@@ -491,36 +190,7 @@ pub struct perch_native_place {
     pub capacity: u32,
     pub domains: [u32; 13usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of perch_native_place",
-    ][::std::mem::size_of::<perch_native_place>() - 76usize];
-    [
-        "Alignment of perch_native_place",
-    ][::std::mem::align_of::<perch_native_place>() - 4usize];
-    [
-        "Offset of field: perch_native_place::core_set",
-    ][::std::mem::offset_of!(perch_native_place, core_set) - 0usize];
-    [
-        "Offset of field: perch_native_place::cluster_set",
-    ][::std::mem::offset_of!(perch_native_place, cluster_set) - 4usize];
-    [
-        "Offset of field: perch_native_place::llc_set",
-    ][::std::mem::offset_of!(perch_native_place, llc_set) - 8usize];
-    [
-        "Offset of field: perch_native_place::llc",
-    ][::std::mem::offset_of!(perch_native_place, llc) - 12usize];
-    [
-        "Offset of field: perch_native_place::asym_set",
-    ][::std::mem::offset_of!(perch_native_place, asym_set) - 16usize];
-    [
-        "Offset of field: perch_native_place::capacity",
-    ][::std::mem::offset_of!(perch_native_place, capacity) - 20usize];
-    [
-        "Offset of field: perch_native_place::domains",
-    ][::std::mem::offset_of!(perch_native_place, domains) - 24usize];
-};
+const _: () = assert!(size_of::<perch_native_place>() == 76);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_topology {
@@ -538,50 +208,7 @@ pub struct perch_topology {
     pub max_capacity: u16,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_topology"][::std::mem::size_of::<perch_topology>() - 72usize];
-    ["Alignment of perch_topology"][::std::mem::align_of::<perch_topology>() - 8usize];
-    [
-        "Offset of field: perch_topology::pool",
-    ][::std::mem::offset_of!(perch_topology, pool) - 0usize];
-    [
-        "Offset of field: perch_topology::sets",
-    ][::std::mem::offset_of!(perch_topology, sets) - 8usize];
-    [
-        "Offset of field: perch_topology::domains",
-    ][::std::mem::offset_of!(perch_topology, domains) - 16usize];
-    [
-        "Offset of field: perch_topology::group_sets",
-    ][::std::mem::offset_of!(perch_topology, group_sets) - 24usize];
-    [
-        "Offset of field: perch_topology::places",
-    ][::std::mem::offset_of!(perch_topology, places) - 32usize];
-    [
-        "Offset of field: perch_topology::llc_of_set",
-    ][::std::mem::offset_of!(perch_topology, llc_of_set) - 40usize];
-    [
-        "Offset of field: perch_topology::llc_sets",
-    ][::std::mem::offset_of!(perch_topology, llc_sets) - 48usize];
-    [
-        "Offset of field: perch_topology::nr_cpus",
-    ][::std::mem::offset_of!(perch_topology, nr_cpus) - 56usize];
-    [
-        "Offset of field: perch_topology::nr_llcs",
-    ][::std::mem::offset_of!(perch_topology, nr_llcs) - 60usize];
-    [
-        "Offset of field: perch_topology::has_clusters",
-    ][::std::mem::offset_of!(perch_topology, has_clusters) - 64usize];
-    [
-        "Offset of field: perch_topology::has_smt",
-    ][::std::mem::offset_of!(perch_topology, has_smt) - 65usize];
-    [
-        "Offset of field: perch_topology::max_capacity",
-    ][::std::mem::offset_of!(perch_topology, max_capacity) - 66usize];
-    [
-        "Offset of field: perch_topology::pad",
-    ][::std::mem::offset_of!(perch_topology, pad) - 68usize];
-};
+const _: () = assert!(size_of::<perch_topology>() == 72);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_cpu {
@@ -595,59 +222,14 @@ pub struct perch_native_cpu {
     pub idle_exit_ns: u32,
     pub idle_since_ns: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_native_cpu"][::std::mem::size_of::<perch_native_cpu>() - 40usize];
-    [
-        "Alignment of perch_native_cpu",
-    ][::std::mem::align_of::<perch_native_cpu>() - 8usize];
-    [
-        "Offset of field: perch_native_cpu::nr_running",
-    ][::std::mem::offset_of!(perch_native_cpu, nr_running) - 0usize];
-    [
-        "Offset of field: perch_native_cpu::load",
-    ][::std::mem::offset_of!(perch_native_cpu, load) - 4usize];
-    [
-        "Offset of field: perch_native_cpu::runnable",
-    ][::std::mem::offset_of!(perch_native_cpu, runnable) - 8usize];
-    [
-        "Offset of field: perch_native_cpu::util",
-    ][::std::mem::offset_of!(perch_native_cpu, util) - 12usize];
-    [
-        "Offset of field: perch_native_cpu::nr_delayed",
-    ][::std::mem::offset_of!(perch_native_cpu, nr_delayed) - 16usize];
-    [
-        "Offset of field: perch_native_cpu::capacity",
-    ][::std::mem::offset_of!(perch_native_cpu, capacity) - 20usize];
-    [
-        "Offset of field: perch_native_cpu::curr_load",
-    ][::std::mem::offset_of!(perch_native_cpu, curr_load) - 24usize];
-    [
-        "Offset of field: perch_native_cpu::idle_exit_ns",
-    ][::std::mem::offset_of!(perch_native_cpu, idle_exit_ns) - 28usize];
-    [
-        "Offset of field: perch_native_cpu::idle_since_ns",
-    ][::std::mem::offset_of!(perch_native_cpu, idle_since_ns) - 32usize];
-};
+const _: () = assert!(size_of::<perch_native_cpu>() == 40);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_group {
     pub capacity: u32,
     pub max_capacity: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_native_group"][::std::mem::size_of::<perch_native_group>() - 8usize];
-    [
-        "Alignment of perch_native_group",
-    ][::std::mem::align_of::<perch_native_group>() - 4usize];
-    [
-        "Offset of field: perch_native_group::capacity",
-    ][::std::mem::offset_of!(perch_native_group, capacity) - 0usize];
-    [
-        "Offset of field: perch_native_group::max_capacity",
-    ][::std::mem::offset_of!(perch_native_group, max_capacity) - 4usize];
-};
+const _: () = assert!(size_of::<perch_native_group>() == 8);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_native_llc {
@@ -656,25 +238,7 @@ pub struct perch_native_llc {
     pub idle_cores: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_native_llc"][::std::mem::size_of::<perch_native_llc>() - 16usize];
-    [
-        "Alignment of perch_native_llc",
-    ][::std::mem::align_of::<perch_native_llc>() - 4usize];
-    [
-        "Offset of field: perch_native_llc::set",
-    ][::std::mem::offset_of!(perch_native_llc, set) - 0usize];
-    [
-        "Offset of field: perch_native_llc::nr_idle_scan",
-    ][::std::mem::offset_of!(perch_native_llc, nr_idle_scan) - 4usize];
-    [
-        "Offset of field: perch_native_llc::idle_cores",
-    ][::std::mem::offset_of!(perch_native_llc, idle_cores) - 8usize];
-    [
-        "Offset of field: perch_native_llc::pad",
-    ][::std::mem::offset_of!(perch_native_llc, pad) - 12usize];
-};
+const _: () = assert!(size_of::<perch_native_llc>() == 16);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_host {
@@ -687,35 +251,7 @@ pub struct perch_host {
     pub epochs: u64,
     pub loads: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_host"][::std::mem::size_of::<perch_host>() - 128usize];
-    ["Alignment of perch_host"][::std::mem::align_of::<perch_host>() - 8usize];
-    [
-        "Offset of field: perch_host::topology",
-    ][::std::mem::offset_of!(perch_host, topology) - 0usize];
-    [
-        "Offset of field: perch_host::idle",
-    ][::std::mem::offset_of!(perch_host, idle) - 72usize];
-    [
-        "Offset of field: perch_host::sched_idle",
-    ][::std::mem::offset_of!(perch_host, sched_idle) - 80usize];
-    [
-        "Offset of field: perch_host::cpus",
-    ][::std::mem::offset_of!(perch_host, cpus) - 88usize];
-    [
-        "Offset of field: perch_host::groups",
-    ][::std::mem::offset_of!(perch_host, groups) - 96usize];
-    [
-        "Offset of field: perch_host::llcs",
-    ][::std::mem::offset_of!(perch_host, llcs) - 104usize];
-    [
-        "Offset of field: perch_host::epochs",
-    ][::std::mem::offset_of!(perch_host, epochs) - 112usize];
-    [
-        "Offset of field: perch_host::loads",
-    ][::std::mem::offset_of!(perch_host, loads) - 120usize];
-};
+const _: () = assert!(size_of::<perch_host>() == 128);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_question {
@@ -726,29 +262,7 @@ pub struct perch_question {
     pub wakee: perch_task,
     pub verdict: perch_verdict,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_question"][::std::mem::size_of::<perch_question>() - 392usize];
-    ["Alignment of perch_question"][::std::mem::align_of::<perch_question>() - 8usize];
-    [
-        "Offset of field: perch_question::host",
-    ][::std::mem::offset_of!(perch_question, host) - 0usize];
-    [
-        "Offset of field: perch_question::policy",
-    ][::std::mem::offset_of!(perch_question, policy) - 128usize];
-    [
-        "Offset of field: perch_question::wake",
-    ][::std::mem::offset_of!(perch_question, wake) - 168usize];
-    [
-        "Offset of field: perch_question::waker",
-    ][::std::mem::offset_of!(perch_question, waker) - 192usize];
-    [
-        "Offset of field: perch_question::wakee",
-    ][::std::mem::offset_of!(perch_question, wakee) - 280usize];
-    [
-        "Offset of field: perch_question::verdict",
-    ][::std::mem::offset_of!(perch_question, verdict) - 368usize];
-};
+const _: () = assert!(size_of::<perch_question>() == 392);
 pub const PERCH_MOVE_FREE: perch_move = 0;
 pub const PERCH_MOVE_STAY: perch_move = 1;
 pub const PERCH_MOVE_GO: perch_move = 2;
@@ -772,26 +286,7 @@ pub struct perch_overload {
     pub exact: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of perch_overload"][::std::mem::size_of::<perch_overload>() - 24usize];
-    ["Alignment of perch_overload"][::std::mem::align_of::<perch_overload>() - 8usize];
-    [
-        "Offset of field: perch_overload::counters",
-    ][::std::mem::offset_of!(perch_overload, counters) - 0usize];
-    [
-        "Offset of field: perch_overload::nr",
-    ][::std::mem::offset_of!(perch_overload, nr) - 8usize];
-    [
-        "Offset of field: perch_overload::layout",
-    ][::std::mem::offset_of!(perch_overload, layout) - 12usize];
-    [
-        "Offset of field: perch_overload::exact",
-    ][::std::mem::offset_of!(perch_overload, exact) - 16usize];
-    [
-        "Offset of field: perch_overload::pad",
-    ][::std::mem::offset_of!(perch_overload, pad) - 20usize];
-};
+const _: () = assert!(size_of::<perch_overload>() == 24);
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct perch_overload_memory {
@@ -813,24 +308,7 @@ pub struct perch_overload_memory {
     >,
     pub context: *mut ::std::os::raw::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of perch_overload_memory",
-    ][::std::mem::size_of::<perch_overload_memory>() - 24usize];
-    [
-        "Alignment of perch_overload_memory",
-    ][::std::mem::align_of::<perch_overload_memory>() - 8usize];
-    [
-        "Offset of field: perch_overload_memory::alloc",
-    ][::std::mem::offset_of!(perch_overload_memory, alloc) - 0usize];
-    [
-        "Offset of field: perch_overload_memory::free",
-    ][::std::mem::offset_of!(perch_overload_memory, free) - 8usize];
-    [
-        "Offset of field: perch_overload_memory::context",
-    ][::std::mem::offset_of!(perch_overload_memory, context) - 16usize];
-};
+const _: () = assert!(size_of::<perch_overload_memory>() == 24);
 unsafe extern "C" {
     pub fn perch_native_select(
         h: *mut perch_host,

@@ -33,35 +33,7 @@ pub struct raw_member {
     pub pid: u32,
     pub flags: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_member"][::std::mem::size_of::<raw_member>() - 56usize];
-    ["Alignment of raw_member"][::std::mem::align_of::<raw_member>() - 8usize];
-    [
-        "Offset of field: raw_member::vruntime",
-    ][::std::mem::offset_of!(raw_member, vruntime) - 0usize];
-    [
-        "Offset of field: raw_member::deadline",
-    ][::std::mem::offset_of!(raw_member, deadline) - 8usize];
-    [
-        "Offset of field: raw_member::protected",
-    ][::std::mem::offset_of!(raw_member, protected) - 16usize];
-    [
-        "Offset of field: raw_member::vlag",
-    ][::std::mem::offset_of!(raw_member, vlag) - 24usize];
-    [
-        "Offset of field: raw_member::slice_ns",
-    ][::std::mem::offset_of!(raw_member, slice_ns) - 32usize];
-    [
-        "Offset of field: raw_member::weight",
-    ][::std::mem::offset_of!(raw_member, weight) - 40usize];
-    [
-        "Offset of field: raw_member::pid",
-    ][::std::mem::offset_of!(raw_member, pid) - 48usize];
-    [
-        "Offset of field: raw_member::flags",
-    ][::std::mem::offset_of!(raw_member, flags) - 52usize];
-};
+const _: () = assert!(size_of::<raw_member>() == 56);
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct raw_decision {
@@ -86,68 +58,4 @@ pub struct raw_decision {
     pub after: raw_member,
     pub members: [raw_member; 64usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_decision"][::std::mem::size_of::<raw_decision>() - 3840usize];
-    ["Alignment of raw_decision"][::std::mem::align_of::<raw_decision>() - 8usize];
-    [
-        "Offset of field: raw_decision::at_ns",
-    ][::std::mem::offset_of!(raw_decision, at_ns) - 0usize];
-    [
-        "Offset of field: raw_decision::queue",
-    ][::std::mem::offset_of!(raw_decision, queue) - 8usize];
-    [
-        "Offset of field: raw_decision::wakee_entity",
-    ][::std::mem::offset_of!(raw_decision, wakee_entity) - 16usize];
-    [
-        "Offset of field: raw_decision::zero_v",
-    ][::std::mem::offset_of!(raw_decision, zero_v) - 24usize];
-    [
-        "Offset of field: raw_decision::weighted_v",
-    ][::std::mem::offset_of!(raw_decision, weighted_v) - 32usize];
-    [
-        "Offset of field: raw_decision::waiting_weight",
-    ][::std::mem::offset_of!(raw_decision, waiting_weight) - 40usize];
-    [
-        "Offset of field: raw_decision::kind",
-    ][::std::mem::offset_of!(raw_decision, kind) - 48usize];
-    [
-        "Offset of field: raw_decision::cpu",
-    ][::std::mem::offset_of!(raw_decision, cpu) - 52usize];
-    [
-        "Offset of field: raw_decision::flags",
-    ][::std::mem::offset_of!(raw_decision, flags) - 56usize];
-    [
-        "Offset of field: raw_decision::nr_queued",
-    ][::std::mem::offset_of!(raw_decision, nr_queued) - 60usize];
-    [
-        "Offset of field: raw_decision::next",
-    ][::std::mem::offset_of!(raw_decision, next) - 64usize];
-    [
-        "Offset of field: raw_decision::wakee",
-    ][::std::mem::offset_of!(raw_decision, wakee) - 68usize];
-    [
-        "Offset of field: raw_decision::picked",
-    ][::std::mem::offset_of!(raw_decision, picked) - 72usize];
-    [
-        "Offset of field: raw_decision::nr_members",
-    ][::std::mem::offset_of!(raw_decision, nr_members) - 76usize];
-    [
-        "Offset of field: raw_decision::picks",
-    ][::std::mem::offset_of!(raw_decision, picks) - 80usize];
-    [
-        "Offset of field: raw_decision::forked",
-    ][::std::mem::offset_of!(raw_decision, forked) - 84usize];
-    [
-        "Offset of field: raw_decision::running",
-    ][::std::mem::offset_of!(raw_decision, running) - 88usize];
-    [
-        "Offset of field: raw_decision::subject",
-    ][::std::mem::offset_of!(raw_decision, subject) - 144usize];
-    [
-        "Offset of field: raw_decision::after",
-    ][::std::mem::offset_of!(raw_decision, after) - 200usize];
-    [
-        "Offset of field: raw_decision::members",
-    ][::std::mem::offset_of!(raw_decision, members) - 256usize];
-};
+const _: () = assert!(size_of::<raw_decision>() == 3840);

@@ -61,67 +61,21 @@ pub struct raw_cpu {
     pub nr_running: u16,
     pub nr_delayed: u16,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_cpu"][::std::mem::size_of::<raw_cpu>() - 32usize];
-    ["Alignment of raw_cpu"][::std::mem::align_of::<raw_cpu>() - 8usize];
-    [
-        "Offset of field: raw_cpu::idle_since_ns",
-    ][::std::mem::offset_of!(raw_cpu, idle_since_ns) - 0usize];
-    ["Offset of field: raw_cpu::load"][::std::mem::offset_of!(raw_cpu, load) - 8usize];
-    [
-        "Offset of field: raw_cpu::runnable",
-    ][::std::mem::offset_of!(raw_cpu, runnable) - 12usize];
-    [
-        "Offset of field: raw_cpu::util_avg",
-    ][::std::mem::offset_of!(raw_cpu, util_avg) - 16usize];
-    [
-        "Offset of field: raw_cpu::util_est",
-    ][::std::mem::offset_of!(raw_cpu, util_est) - 20usize];
-    [
-        "Offset of field: raw_cpu::idle_exit_ns",
-    ][::std::mem::offset_of!(raw_cpu, idle_exit_ns) - 24usize];
-    [
-        "Offset of field: raw_cpu::nr_running",
-    ][::std::mem::offset_of!(raw_cpu, nr_running) - 28usize];
-    [
-        "Offset of field: raw_cpu::nr_delayed",
-    ][::std::mem::offset_of!(raw_cpu, nr_delayed) - 30usize];
-};
+const _: () = assert!(size_of::<raw_cpu>() == 32);
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct raw_group {
     pub capacity: u32,
     pub max_capacity: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_group"][::std::mem::size_of::<raw_group>() - 8usize];
-    ["Alignment of raw_group"][::std::mem::align_of::<raw_group>() - 4usize];
-    [
-        "Offset of field: raw_group::capacity",
-    ][::std::mem::offset_of!(raw_group, capacity) - 0usize];
-    [
-        "Offset of field: raw_group::max_capacity",
-    ][::std::mem::offset_of!(raw_group, max_capacity) - 4usize];
-};
+const _: () = assert!(size_of::<raw_group>() == 8);
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct raw_group_place {
     pub cpu: u32,
     pub level: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_group_place"][::std::mem::size_of::<raw_group_place>() - 8usize];
-    ["Alignment of raw_group_place"][::std::mem::align_of::<raw_group_place>() - 4usize];
-    [
-        "Offset of field: raw_group_place::cpu",
-    ][::std::mem::offset_of!(raw_group_place, cpu) - 0usize];
-    [
-        "Offset of field: raw_group_place::level",
-    ][::std::mem::offset_of!(raw_group_place, level) - 4usize];
-};
+const _: () = assert!(size_of::<raw_group_place>() == 8);
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct raw_near {
@@ -129,18 +83,7 @@ pub struct raw_near {
     pub nr_running: u16,
     pub nr_delayed: u16,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_near"][::std::mem::size_of::<raw_near>() - 8usize];
-    ["Alignment of raw_near"][::std::mem::align_of::<raw_near>() - 4usize];
-    ["Offset of field: raw_near::load"][::std::mem::offset_of!(raw_near, load) - 0usize];
-    [
-        "Offset of field: raw_near::nr_running",
-    ][::std::mem::offset_of!(raw_near, nr_running) - 4usize];
-    [
-        "Offset of field: raw_near::nr_delayed",
-    ][::std::mem::offset_of!(raw_near, nr_delayed) - 6usize];
-};
+const _: () = assert!(size_of::<raw_near>() == 8);
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct raw_shared {
@@ -149,23 +92,7 @@ pub struct raw_shared {
     pub idle_cores: u32,
     pub pad: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_shared"][::std::mem::size_of::<raw_shared>() - 16usize];
-    ["Alignment of raw_shared"][::std::mem::align_of::<raw_shared>() - 4usize];
-    [
-        "Offset of field: raw_shared::llc_idle_scan",
-    ][::std::mem::offset_of!(raw_shared, llc_idle_scan) - 0usize];
-    [
-        "Offset of field: raw_shared::asym_idle_scan",
-    ][::std::mem::offset_of!(raw_shared, asym_idle_scan) - 4usize];
-    [
-        "Offset of field: raw_shared::idle_cores",
-    ][::std::mem::offset_of!(raw_shared, idle_cores) - 8usize];
-    [
-        "Offset of field: raw_shared::pad",
-    ][::std::mem::offset_of!(raw_shared, pad) - 12usize];
-};
+const _: () = assert!(size_of::<raw_shared>() == 16);
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct raw_task {
@@ -184,51 +111,7 @@ pub struct raw_task {
     pub runnable: u16,
     pub numa_node: i16,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_task"][::std::mem::size_of::<raw_task>() - 48usize];
-    ["Alignment of raw_task"][::std::mem::align_of::<raw_task>() - 8usize];
-    [
-        "Offset of field: raw_task::flip_decay_at",
-    ][::std::mem::offset_of!(raw_task, flip_decay_at) - 0usize];
-    ["Offset of field: raw_task::pid"][::std::mem::offset_of!(raw_task, pid) - 8usize];
-    [
-        "Offset of field: raw_task::tgid",
-    ][::std::mem::offset_of!(raw_task, tgid) - 12usize];
-    [
-        "Offset of field: raw_task::last_wakee",
-    ][::std::mem::offset_of!(raw_task, last_wakee) - 16usize];
-    [
-        "Offset of field: raw_task::wakee_flips",
-    ][::std::mem::offset_of!(raw_task, wakee_flips) - 20usize];
-    [
-        "Offset of field: raw_task::recent_cpu",
-    ][::std::mem::offset_of!(raw_task, recent_cpu) - 24usize];
-    [
-        "Offset of field: raw_task::load",
-    ][::std::mem::offset_of!(raw_task, load) - 28usize];
-    [
-        "Offset of field: raw_task::util_avg",
-    ][::std::mem::offset_of!(raw_task, util_avg) - 32usize];
-    [
-        "Offset of field: raw_task::util_est",
-    ][::std::mem::offset_of!(raw_task, util_est) - 34usize];
-    [
-        "Offset of field: raw_task::flags",
-    ][::std::mem::offset_of!(raw_task, flags) - 36usize];
-    [
-        "Offset of field: raw_task::uclamp_min",
-    ][::std::mem::offset_of!(raw_task, uclamp_min) - 40usize];
-    [
-        "Offset of field: raw_task::uclamp_max",
-    ][::std::mem::offset_of!(raw_task, uclamp_max) - 42usize];
-    [
-        "Offset of field: raw_task::runnable",
-    ][::std::mem::offset_of!(raw_task, runnable) - 44usize];
-    [
-        "Offset of field: raw_task::numa_node",
-    ][::std::mem::offset_of!(raw_task, numa_node) - 46usize];
-};
+const _: () = assert!(size_of::<raw_task>() == 48);
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct raw_wake {
@@ -255,74 +138,4 @@ pub struct raw_wake {
     pub later: [raw_near; 2usize],
     pub sets: __IncompleteArrayField<u64>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of raw_wake"][::std::mem::size_of::<raw_wake>() - 240usize];
-    ["Alignment of raw_wake"][::std::mem::align_of::<raw_wake>() - 8usize];
-    [
-        "Offset of field: raw_wake::at_ns",
-    ][::std::mem::offset_of!(raw_wake, at_ns) - 0usize];
-    [
-        "Offset of field: raw_wake::jiffies",
-    ][::std::mem::offset_of!(raw_wake, jiffies) - 8usize];
-    [
-        "Offset of field: raw_wake::class",
-    ][::std::mem::offset_of!(raw_wake, class) - 16usize];
-    [
-        "Offset of field: raw_wake::wake_flags",
-    ][::std::mem::offset_of!(raw_wake, wake_flags) - 20usize];
-    [
-        "Offset of field: raw_wake::this_cpu",
-    ][::std::mem::offset_of!(raw_wake, this_cpu) - 24usize];
-    [
-        "Offset of field: raw_wake::prev_cpu",
-    ][::std::mem::offset_of!(raw_wake, prev_cpu) - 28usize];
-    [
-        "Offset of field: raw_wake::chosen",
-    ][::std::mem::offset_of!(raw_wake, chosen) - 32usize];
-    [
-        "Offset of field: raw_wake::nr_allowed",
-    ][::std::mem::offset_of!(raw_wake, nr_allowed) - 36usize];
-    [
-        "Offset of field: raw_wake::context",
-    ][::std::mem::offset_of!(raw_wake, context) - 40usize];
-    [
-        "Offset of field: raw_wake::rows",
-    ][::std::mem::offset_of!(raw_wake, rows) - 44usize];
-    [
-        "Offset of field: raw_wake::turn",
-    ][::std::mem::offset_of!(raw_wake, turn) - 48usize];
-    [
-        "Offset of field: raw_wake::timed",
-    ][::std::mem::offset_of!(raw_wake, timed) - 52usize];
-    [
-        "Offset of field: raw_wake::compared",
-    ][::std::mem::offset_of!(raw_wake, compared) - 56usize];
-    [
-        "Offset of field: raw_wake::scans",
-    ][::std::mem::offset_of!(raw_wake, scans) - 60usize];
-    [
-        "Offset of field: raw_wake::queue",
-    ][::std::mem::offset_of!(raw_wake, queue) - 64usize];
-    [
-        "Offset of field: raw_wake::queue_load",
-    ][::std::mem::offset_of!(raw_wake, queue_load) - 72usize];
-    [
-        "Offset of field: raw_wake::waker",
-    ][::std::mem::offset_of!(raw_wake, waker) - 80usize];
-    [
-        "Offset of field: raw_wake::wakee",
-    ][::std::mem::offset_of!(raw_wake, wakee) - 128usize];
-    [
-        "Offset of field: raw_wake::shared",
-    ][::std::mem::offset_of!(raw_wake, shared) - 176usize];
-    [
-        "Offset of field: raw_wake::near",
-    ][::std::mem::offset_of!(raw_wake, near) - 208usize];
-    [
-        "Offset of field: raw_wake::later",
-    ][::std::mem::offset_of!(raw_wake, later) - 224usize];
-    [
-        "Offset of field: raw_wake::sets",
-    ][::std::mem::offset_of!(raw_wake, sets) - 240usize];
-};
+const _: () = assert!(size_of::<raw_wake>() == 240);
