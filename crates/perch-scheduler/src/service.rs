@@ -10,8 +10,8 @@ use sd_notify::NotifyState;
 pub(crate) struct Service {
     /// Time between two signs of life; none if nobody waits for them.
     every: Option<Duration>,
-    /// When the last one was sent, and how often the program's timer had come by then.
-    last: Option<(Instant, u64)>,
+    /// When the last one was sent.
+    last: Option<Instant>,
 }
 
 impl Service {
@@ -44,24 +44,18 @@ impl Service {
         tell(&[NotifyState::Stopping]);
     }
 
-    /// Gives the sign of life that is due, if the program's timer, which has come `turns` times, still
-    /// comes.
-    pub fn alive(&mut self, turns: u64) {
-        if self.is_due(Instant::now(), turns) {
+    /// Gives the sign of life that is due.
+    pub fn alive(&mut self) {
+        if self.is_due(Instant::now()) {
             tell(&[NotifyState::Watchdog]);
         }
     }
 
-    fn is_due(&mut self, now: Instant, turns: u64) -> bool {
-        let Some(every) = self.every else {
-            return false;
-        };
-        let due = match self.last {
-            None => true,
-            Some((at, before)) => turns != before && now.duration_since(at) >= every,
-        };
+    fn is_due(&mut self, now: Instant) -> bool {
+        let late = |every| self.last.is_none_or(|at| now.duration_since(at) >= every);
+        let due = self.every.is_some_and(late);
         if due {
-            self.last = Some((now, turns));
+            self.last = Some(now);
         }
         due
     }
@@ -77,20 +71,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_of_life_end_with_the_timer() {
+    fn four_signs_of_life_come_in_time() {
         let mut service = Service::fed(Some(Duration::from_secs(20)));
         let start = Instant::now();
-        let mut at = |seconds, turns| service.is_due(start + Duration::from_secs(seconds), turns);
-        assert!(at(0, 10), "the first comes at once");
-        assert!(!at(4, 11), "it is not time yet");
-        assert!(at(5, 12));
-        assert!(!at(11, 12), "the timer has not come since");
-        assert!(at(12, 13));
+        let mut at = |seconds| service.is_due(start + Duration::from_secs(seconds));
+        assert!(at(0), "the first comes at once");
+        assert!(!at(4), "it is not time yet");
+        assert!(at(5) && at(11) && !at(15));
     }
 
     #[test]
     fn nobody_who_does_not_wait_is_told() {
         let mut service = Service::fed(None);
-        assert!(!service.is_due(Instant::now(), 1));
+        assert!(!service.is_due(Instant::now()));
     }
 }

@@ -355,11 +355,10 @@ impl Session<'_> {
             if program.ended().is_some() {
                 return None;
             }
-            let turns = program.turns();
-            if let Some(time) = pulse.stands_still(turns, Instant::now()) {
+            if let Some(time) = pulse.stands_still(program.turns(), Instant::now()) {
                 return Some(End::Still(time));
             }
-            self.service.alive(turns);
+            self.service.alive();
             if Instant::now() >= look_at {
                 self.look(tell);
                 // The kernel tells a scheduler of CPUs that go or come, and of no others.

@@ -20,12 +20,9 @@ pub enum Command {
     /// Run a command under the scheduler
     #[command(name = lab::SCHEDULED)]
     Scheduled(lab::ScheduledArguments),
-    /// Run a command where lines are followed
+    /// Run a command and watch it
     #[command(name = lab::WATCHED)]
     Watched(lab::WatchedArguments),
-    /// Run a command and count how its tasks wait
-    #[command(name = lab::WAITS)]
-    Waits(lab::WaitsArguments),
     /// Run a command as an arm of a comparison
     #[command(name = lab::ARM)]
     Arm(lab::ArmArguments),
@@ -57,7 +54,6 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(arguments) => lab::run_agent(&arguments),
         Command::Scheduled(arguments) => lab::run_scheduled(arguments),
         Command::Watched(arguments) => lab::run_watched(&arguments),
-        Command::Waits(arguments) => lab::run_waits(&arguments),
         Command::Arm(arguments) => lab::run_arm(arguments),
         Command::Pong(arguments) => lab::run_pong(&arguments),
         Command::Pair(arguments) => lab::run_pair(&arguments),

@@ -101,6 +101,15 @@ pub fn at_least_one(text: &str) -> Result<u32, BadValue> {
     }
 }
 
+/// How a result for a person is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For a person
+    Table,
+    /// JSON
+    Json,
+}
+
 /// The words of `--effort`.
 #[derive(Clone, Copy, Default, ValueEnum)]
 pub enum Effort {

@@ -8,13 +8,14 @@ mod words;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use perch_plan::Configuration;
 use perch_report::json;
 use perch_scheduler::doctor::diagnose;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
+use crate::arguments::Form;
 use crate::exit;
 use crate::output::{Failure, emit};
 
@@ -50,14 +51,6 @@ pub struct Arguments {
     /// The directory that holds a copy of the tree's `proc` and `sys`, to look at instead
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// For a person
-    Table,
-    /// One object (perch schema doctor)
-    Json,
 }
 
 /// What a check came to.

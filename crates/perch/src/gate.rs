@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `--fail-if` and `--junit`: a yes or no for CI. docs/gates.md tells what a gate says.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use perch_experiment::{Change, Gate, GateError, GateOutcome, check_gates, judge_gates};
 use perch_report::{TestCase, gate_case, gate_words, junit};
 
-use crate::fresh::Fresh;
+use crate::fresh::Asked;
 use crate::output::{Failure, say};
 
 /// The options of commands that apply gates.
@@ -27,7 +26,7 @@ pub struct Gates {
 /// Gates whose changes are still to come.
 pub struct Pending<'a> {
     gates: &'a [Gate],
-    file: JunitFile<'a>,
+    file: Asked<'a>,
     quiet: bool,
 }
 
@@ -49,7 +48,7 @@ impl Gates {
         quiet: bool,
     ) -> Result<Pending<'_>, Failure> {
         check_gates(&self.gates, first, arms, repetitions)?;
-        Ok(Pending { gates: &self.gates, file: JunitFile::begin(self.junit.as_deref())?, quiet })
+        Ok(Pending { gates: &self.gates, file: Asked::begin(self.junit.as_deref())?, quiet })
     }
 }
 
@@ -67,7 +66,7 @@ impl Pending<'_> {
             }
         }
         let cases: Vec<TestCase> = judged.iter().map(|one| gate_case(workload, one)).collect();
-        self.file.finish(workload, &cases)?;
+        self.file.finish(&junit(workload, &cases))?;
         let failed = judged.iter().filter(|one| one.outcome == GateOutcome::Failed);
         match failed.count() {
             0 => Ok(()),
@@ -76,32 +75,4 @@ impl Pending<'_> {
             }
         }
     }
-}
-
-/// A file of tests; nothing where the user asked for none.
-pub struct JunitFile<'a>(Option<(Fresh, &'a Path)>);
-
-impl<'a> JunitFile<'a> {
-    /// Begins the file, so that an error of the file shows before anything runs.
-    pub fn begin(path: Option<&'a Path>) -> Result<JunitFile<'a>, Failure> {
-        let begin = |path: &'a Path| {
-            let fresh = Fresh::create(path).map_err(|error| cannot(path, &error))?;
-            Ok((fresh, path))
-        };
-        path.map(begin).transpose().map(JunitFile)
-    }
-
-    /// Writes the tests.
-    pub fn finish(self, suite: &str, cases: &[TestCase]) -> Result<(), Failure> {
-        let Some((mut fresh, path)) = self.0 else {
-            return Ok(());
-        };
-        let written = fresh.write_all(junit(suite, cases).as_bytes());
-        let kept = written.and_then(|()| fresh.keep());
-        kept.map_err(|error| cannot(path, &error))
-    }
-}
-
-fn cannot(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::run(format!("cannot write {}: {error}", path.display()))
 }

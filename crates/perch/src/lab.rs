@@ -29,16 +29,16 @@ use perch_machine::{Host, Machine};
 use perch_plan::Settings;
 
 use crate::agent;
+use crate::arguments::Form;
 use crate::output::{Failure, say};
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
-use options::{Form, GuestKernel, foresee, in_guest, time, watched};
+use options::{GuestKernel, foresee, in_guest, time, watched};
 pub use options::{Limit, limit, say_left_out};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
 pub use teach::Lesson;
-pub use waits::{WAITS, WaitsArguments, run as run_waits};
 pub use watched::{WATCHED, WatchedArguments, run as run_watched};
 
 /// The agent's command that runs another one under the scheduler, in a guest.
@@ -358,21 +358,12 @@ fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
     let seed = arguments.timed.then_some(arguments.seed);
     let waits = arguments.waits.is_some();
     let counts = arguments.coherence.is_some();
-    let argv = match (arguments.timed || counts, waits) {
-        (true, _) => watched(seed, waits, counts && !arguments.marked, argv),
-        (false, true) => counting_waits(argv),
-        (false, false) => argv,
+    let argv = if arguments.timed || counts || waits {
+        watched(seed, waits, counts && !arguments.marked, argv)
+    } else {
+        argv
     };
     (argv, tools)
-}
-
-/// The command whose tasks' waits are counted.
-fn counting_waits(command: Vec<String>) -> Vec<String> {
-    let mut argv = agent::in_guest(WAITS);
-    argv.push(format!("--to={}", waits::FILE));
-    argv.push("--".to_string());
-    argv.extend(command);
-    argv
 }
 
 fn scheduled(settings: &[String], command: Vec<String>) -> Vec<String> {

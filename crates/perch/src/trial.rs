@@ -11,19 +11,18 @@ mod schedule;
 mod source;
 mod stage;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use perch_experiment::Gate;
 use perch_report::{figure, json, percent};
 use perch_scheduler::waits::Group;
 use perch_scheduler::{Kernel, Purpose, Signals};
 
-use crate::arguments::quoted;
+use crate::arguments::{Form, quoted};
 use crate::exit;
-use crate::fresh::Fresh;
+use crate::fresh::Asked;
 use crate::output::{Failure, emit, say};
 use conduct::{End, conduct};
 use meter::Meter;
@@ -92,14 +91,6 @@ pub struct Arguments {
     further: Vec<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// For a person
-    Table,
-    /// One object (perch schema trial)
-    Json,
-}
-
 impl Arguments {
     /// The arguments of `perch run`.
     fn of_run(&self) -> Result<Vec<String>, Failure> {
@@ -138,7 +129,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let measures = meter.measures().to_vec();
     result::check(&arguments.conditions, &measures).map_err(Failure::input)?;
     let machine = meter::machine()?;
-    let file = arguments.output.as_deref().map(begin).transpose()?;
+    let file = Asked::begin(arguments.output.as_deref())?;
     if !arguments.quiet {
         notes.into_iter().chain(unmeasured).for_each(say);
         say(format_args!(
@@ -177,9 +168,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Form::Table => report.text(&again),
         Form::Json => json(&report),
     };
-    match file.zip(arguments.output.as_deref()) {
-        None => emit(&text)?,
-        Some((file, path)) => finish(file, path, &text)?,
+    if !file.finish(&text)? {
+        emit(&text)?;
     }
     match end {
         End::Finished | End::Stopped => Ok(()),
@@ -227,19 +217,4 @@ fn pairs_in_words(measures: &[Measure], rows: &[Row]) -> String {
         Some(format!("{} {change}{half}", row.measure))
     });
     format!("changes so far: {}", rows.collect::<Vec<_>>().join(", "))
-}
-
-fn cannot(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::run(format!("cannot write {}: {error}", path.display()))
-}
-
-/// Begins the file of the report, so that one that cannot be written is refused before the trial.
-fn begin(path: &Path) -> Result<Fresh, Failure> {
-    Fresh::create(path).map_err(|error| cannot(path, &error))
-}
-
-fn finish(mut file: Fresh, path: &Path, text: &str) -> Result<(), Failure> {
-    let written = file.write_all(text.as_bytes());
-    let kept = written.and_then(|()| file.keep());
-    kept.map_err(|error| cannot(path, &error))
 }

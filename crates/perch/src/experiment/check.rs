@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use perch_experiment::{CellReport, CellVerdict, Moved, Report, verdicts};
-use perch_report::{Grid, Results, TestCase, TestOutcome, percent};
+use perch_report::{Grid, Results, TestCase, TestOutcome, junit, percent};
 
-use crate::gate::JunitFile;
+use crate::fresh::Asked;
 use crate::output::{Failure, emit, say};
 use crate::results::results;
 
@@ -45,7 +45,7 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
             against.display()
         )));
     }
-    let file = JunitFile::begin(arguments.junit.as_deref())?;
+    let file = Asked::begin(arguments.junit.as_deref())?;
     let of = |moved: Moved| cells.iter().filter(move |cell| cell.moved() == moved);
     if cells.iter().any(|cell| cell.moved() != Moved::Held) {
         emit(&table(&cells))?;
@@ -62,7 +62,7 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
         say(&words);
     }
     let cases: Vec<TestCase> = cells.iter().map(case).collect();
-    file.finish("perch experiment check", &cases)?;
+    file.finish(&junit("perch experiment check", &cases))?;
     match of(Moved::Failed).count() {
         0 => Ok(()),
         failed => Err(Failure::gate(format!(

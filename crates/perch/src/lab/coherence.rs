@@ -12,9 +12,8 @@ use perch_machine::moves::{LineKind, Moves, distance_name};
 use perch_report::{Align, Grid, Origin, figure};
 use serde::Serialize;
 
-use super::options::Form;
 use super::{RunArguments, Scheduler};
-use crate::arguments::origin;
+use crate::arguments::{Form, origin};
 use crate::output::{Failure, emit};
 
 /// No function of the kernel is longer, in bytes: an address further behind the last symbol is not

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use perch_lab::tools::Tool;
 use perch_lab::{Arch, Cpus, Topology};
 
@@ -43,15 +43,6 @@ pub fn limit(text: &str) -> Result<Limit, BadValue> {
     }
 }
 
-/// How counts of a guest are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Tables
-    Table,
-    /// A line of JSON
-    Json,
-}
-
 /// Says on stderr what of its machine a guest lacks.
 pub fn say_left_out(topology: &Topology) {
     for sentence in topology.left_out() {
@@ -89,7 +80,7 @@ pub fn foresee(tools: &[String], arch: Arch) -> Result<(), Failure> {
     Ok(tools.try_for_each(|tool| Tool::foresee(tool, arch))?)
 }
 
-/// The command where lines are followed; with a seed, in modelled time, in which it begins at a moment
+/// The command as it is watched; with a seed, in modelled time, in which it begins at a moment
 /// that the seed chooses; with `waits`, its tasks' waits are counted, with `marks` its lines.
 pub fn watched(seed: Option<u64>, waits: bool, marks: bool, command: Vec<String>) -> Vec<String> {
     let mut argv = agent::in_guest(WATCHED);

@@ -3,35 +3,19 @@
 //! they moved, under whatever scheduler its kernel had.
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
 use perch_machine::{Distance, Host, Machine};
 use perch_report::{Align, Grid, figure};
 use perch_scheduler::waits::{Cause, Counted, Scope, Wait, Watch};
 use serde::{Deserialize, Serialize};
 
-use super::options::Form;
+use crate::arguments::Form;
 use crate::fresh;
 use crate::output::{Failure, emit};
 
-/// The agent's command that runs another one and counts its tasks' waits.
-pub const WAITS: &str = "waits";
-
 /// The file in a guest that takes the counts.
 pub const FILE: &str = "/run/perch-waits.json";
-
-/// The command, and where its counts go.
-#[derive(Args)]
-pub struct WaitsArguments {
-    /// The file that takes the counts instead of stdout
-    #[arg(long)]
-    to: Option<PathBuf>,
-    /// The command
-    #[arg(required = true, trailing_var_arg = true)]
-    command: Vec<String>,
-}
 
 /// Waits of one kind.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -205,18 +189,6 @@ impl Watching {
         let line = Waits::new(&self.watch.counted()?, &self.machine).json();
         to.map_or_else(|| emit(&line), |path| fresh::write(path, &line))
     }
-}
-
-/// Runs the command, says how its tasks waited, and ends as it does.
-pub fn run(arguments: &WaitsArguments) -> Result<(), Failure> {
-    let (program, rest) = arguments.command.split_first().expect("clap asks for one");
-    let watching = Watching::begin()?;
-    let status = std::process::Command::new(program).args(rest).status();
-    let status = status.map_err(|error| Failure::run(format!("{program}: {error}")))?;
-    watching.end(arguments.to.as_deref())?;
-    let code = status.code();
-    // A shell's number for a command that a signal ended.
-    std::process::exit(code.unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
 }
 
 #[cfg(test)]

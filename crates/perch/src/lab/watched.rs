@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The beginning and the end of a command in a guest whose lines are followed. Where time is modelled,
-//! the guest settles first, modelled time begins, and the seed says how long afterwards the command
-//! starts. After the command nothing is followed any more: reading the counts would take minutes.
+//! The beginning and the end of a command that the plugin of its guest, or a BPF program, watches.
+//! Where time is modelled, the guest settles first, modelled time begins, and the seed says how long
+//! afterwards the command starts. After the command nothing is followed any more: reading the counts
+//! would take minutes.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use perch_lab::coherence::{Mark, mark};
 use super::waits::Watching;
 use crate::output::Failure;
 
-/// The agent's command that runs another one in a guest whose lines are followed.
+/// The agent's command that runs another one and watches it.
 pub const WATCHED: &str = "watched";
 
 /// A guest has settled when its CPUs have done nearly nothing for so long; the kernel checks
@@ -36,9 +37,9 @@ pub struct WatchedArguments {
     /// Modelled time begins, and this is the seed of the command's start
     #[arg(long)]
     seed: Option<u64>,
-    /// Count how the command's tasks wait, and write it to this file
-    #[arg(long)]
-    waits: Option<PathBuf>,
+    /// Count how the command's tasks wait, and write it to this file, or to stdout
+    #[arg(long, num_args = 0..=1, require_equals = true)]
+    waits: Option<Option<PathBuf>>,
     /// Count the lines that move while the command runs
     #[arg(long)]
     marks: bool,
@@ -100,11 +101,9 @@ pub fn run(arguments: &WatchedArguments) -> Result<(), Failure> {
     marked(Mark::Start(0));
     let status = std::process::Command::new(program).args(rest).status();
     marked(Mark::Stop(0));
-    if !mark(Mark::Leave) {
-        return Err(Failure::input("lines are followed on x86-64 CPUs only"));
-    }
-    if let Some(watching) = watching {
-        watching.end(arguments.waits.as_deref())?;
+    mark(Mark::Leave);
+    if let Some((watching, to)) = watching.zip(arguments.waits.as_ref()) {
+        watching.end(to.as_deref())?;
     }
     let status = status.map_err(|error| Failure::run(format!("{program}: {error}")))?;
     let code = status.code();

@@ -53,7 +53,7 @@ fn counts_add_up(lines: &[&str]) {
 #[test]
 #[ignore = "the waits of hogs are tested anyway, for --long"]
 fn wake_ups_are_counted_and_moves_have_distances() {
-    let waits = format!("/bin/perch agent waits -- {PAIRS}");
+    let waits = format!("/bin/perch agent watched --waits -- {PAIRS}");
     let script = format!("{waits} && exec /bin/perch agent scheduled -- {waits}");
     let text = shell(&resolve("kunpeng920"), Cpus::AtMost(8), "7.2", &script);
     let lines: Vec<&str> = text.lines().collect();
