@@ -106,6 +106,9 @@ pub struct Hardware {
     /// The part of such a switch after which a CPU that runs out of tasks counts as idle, from the
     /// task's call of the scheduler on. Wakers look elsewhere until then.
     pub switch_out_ns: u32,
+    /// The time of a switch from the idle task to a wakee that has just been enqueued: out of the
+    /// idle loop, then as between two tasks. It is no task's time. `None`: `context_switch_ns`.
+    pub switch_in_ns: Option<u32>,
     /// The time to fetch one line from the last-level cache.
     pub llc_hit_ns: u32,
     /// The time of the waker's part of a wake-up: locks and queue, without the scans.
@@ -180,6 +183,7 @@ impl Default for Hardware {
             ipi_ns: ByDistance([300, 600, 700, 800, 1000, 1000, 1300]),
             context_switch_ns: 1000,
             switch_out_ns: 700,
+            switch_in_ns: None,
             llc_hit_ns: 20,
             wake_ns: 500,
             examine_ns: 15,

@@ -67,6 +67,10 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             0..=MAX_NS,
             source,
         )?,
+        switch_in_ns: match &raw.switch_in_ns {
+            None => base.switch_in_ns,
+            given => Some(number("switch_in_ns", given, 0, 0..=MAX_NS, source)?),
+        },
         llc_hit_ns: number("llc_hit_ns", &raw.llc_hit_ns, base.llc_hit_ns, 0..=MAX_NS, source)?,
         wake_ns: number("wake_ns", &raw.wake_ns, base.wake_ns, 0..=MAX_NS, source)?,
         examine_ns: number("examine_ns", &raw.examine_ns, base.examine_ns, 0..=MAX_NS, source)?,

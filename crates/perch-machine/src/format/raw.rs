@@ -100,6 +100,7 @@ pub(super) struct RawHardware {
     pub ipi_ns: Option<Spanned<RawByDistance>>,
     pub context_switch_ns: Option<Spanned<u32>>,
     pub switch_out_ns: Option<Spanned<u32>>,
+    pub switch_in_ns: Option<Spanned<u32>>,
     pub llc_hit_ns: Option<Spanned<u32>>,
     pub wake_ns: Option<Spanned<u32>>,
     pub examine_ns: Option<Spanned<u32>>,

@@ -61,6 +61,9 @@ fn hardware(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "ipi_ns = {}", by_distance(&hardware.ipi_ns));
     let _ = writeln!(out, "context_switch_ns = {}", hardware.context_switch_ns);
     let _ = writeln!(out, "switch_out_ns = {}", hardware.switch_out_ns);
+    if let Some(ns) = hardware.switch_in_ns {
+        let _ = writeln!(out, "switch_in_ns = {ns}");
+    }
     let _ = writeln!(out, "llc_hit_ns = {}", hardware.llc_hit_ns);
     let _ = writeln!(out, "wake_ns = {}", hardware.wake_ns);
     let _ = writeln!(out, "examine_ns = {}", hardware.examine_ns);

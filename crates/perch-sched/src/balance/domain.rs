@@ -86,7 +86,7 @@ impl CpuBalance {
                 interval_ns: u64::from(weight) * 1_000_000,
                 // The kernel built the domains at boot, long ago and not all at once.
                 last_ns: 0,
-                newidle_cost_ns: boot_cost_ns(costs.balance_ns(weight), random),
+                newidle_cost_ns: REMEMBERED_NS[random.below(REMEMBERED_NS.len() as u64) as usize],
                 newidle_decay_ns: 0,
                 lot: Lot::new(),
             }
@@ -100,16 +100,10 @@ impl CpuBalance {
     }
 }
 
-/// How many usual passes the dearest pass of the boot took on the CPUs that remember one, of every
-/// sixteen (docs/calibration.md#what-a-move-costs).
-const BOOT_PASSES: [u64; 5] = [3, 5, 9, 13, 100];
-
-/// Returns what a CPU remembers from the boot as the dearest newidle pass over a domain whose usual one
-/// takes `usual_ns`, in nanoseconds; 0 if that was no dear one.
-fn boot_cost_ns(usual_ns: u64, random: &mut Random) -> u64 {
-    let times = BOOT_PASSES.get(random.below(16) as usize);
-    times.map_or(0, |times| times * usual_ns)
-}
+/// What CPUs of machines that had run for long remembered as the dearest newidle pass over a domain,
+/// in nanoseconds (docs/calibration.md#what-a-move-costs).
+const REMEMBERED_NS: [u64; 10] =
+    [5705, 10_823, 11_326, 15_760, 21_487, 22_973, 35_080, 39_188, 72_524, 107_913];
 
 /// Returns how many passes over a domain may fail before the balancer moves hot tasks too
 /// (`cache_nice_tries`).

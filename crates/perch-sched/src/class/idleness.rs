@@ -6,6 +6,8 @@
 pub(crate) struct Idleness {
     /// True while the CPU runs its idle task.
     idle: bool,
+    /// True if a wakee has ended the idle period, and the CPU still leaves its idle loop.
+    woken: bool,
     /// The time at which the CPU last became idle.
     idle_since_ns: u64,
     /// The time that the CPU was busy, in nanoseconds, as far as it is counted.
@@ -23,6 +25,7 @@ impl Idleness {
     pub fn new() -> Idleness {
         Idleness {
             idle: true,
+            woken: false,
             idle_since_ns: 0,
             busy_ns: 0,
             busy_since_ns: 0,
@@ -78,14 +81,28 @@ impl Idleness {
         self.busy_since_ns = now_ns;
     }
 
+    /// Notes that a wakee ends the idle period (`idle_stamp`), though the CPU has yet to leave its
+    /// idle loop.
+    pub fn wake(&mut self, now_ns: u64) {
+        if !std::mem::replace(&mut self.woken, true) {
+            self.average(now_ns);
+        }
+    }
+
     /// Notes that the CPU becomes busy.
     pub fn end(&mut self, now_ns: u64) {
+        self.wake(now_ns);
+        self.woken = false;
         self.idle = false;
+        self.busy_since_ns = now_ns;
+    }
+
+    /// Counts the idle period that ends now in the average.
+    fn average(&mut self, now_ns: u64) {
         let idle_ns = now_ns - self.idle_since_ns;
         let avg = self.avg_idle_ns as i64;
         let avg = avg + (idle_ns as i64 - avg) / 8;
         self.avg_idle_ns = (avg as u64).min(2 * self.max_cost_ns);
-        self.busy_since_ns = now_ns;
     }
 
     /// Returns the CPU's busy time since this was last called, in nanoseconds; `busy` says that the

@@ -2,7 +2,8 @@
 //! The effects on other CPUs when a CPU becomes idle or busy: idle states, idle cores, and the
 //! speed of SMT siblings.
 
-use super::Sched;
+use super::{Sched, kind};
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// Makes `cpu`, which has no task to run, idle.
@@ -16,6 +17,7 @@ impl Sched<'_> {
         if !self.rq.idleness(cpu).is_idle() {
             self.rq.begin_idle(cpu, since_ns);
         }
+        self.cpus[cpu].leaves_idle = false;
         let expected = self.rq.idleness(cpu).avg_idle_ns();
         self.publish(cpu);
         let exit_ns = self.costs.idle_exit_ns(expected);
@@ -43,6 +45,27 @@ impl Sched<'_> {
             self.host.set_idle(cpu, true);
             self.note_idle_core(cpu);
         }
+    }
+
+    /// Begins the switch of `cpu`, which is idle and has a task, to that task: it leaves its idle
+    /// loop, which is no task's time, and picks a task after that. Returns whether that has begun,
+    /// and is not over.
+    #[inline]
+    pub(super) fn begin_leaving_idle(&mut self, cpu: usize) -> bool {
+        let takes_ns = self.costs.switch_in_ns();
+        let leaves = !self.cpus[cpu].leaves_idle && takes_ns > 0;
+        if !leaves || !self.rq.idleness(cpu).is_idle() {
+            return false;
+        }
+        let now = self.rq.now();
+        self.rq.idleness_mut(cpu).wake(now);
+        let c = &mut self.cpus[cpu];
+        c.leaves_idle = true;
+        c.inbox.tell(true);
+        let took_ns = c.wall_ns(takes_ns);
+        self.happened(Observed::InKernel { cpu, ns: took_ns });
+        self.at(now + took_ns, kind::IPI, cpu as u32, 0);
+        true
     }
 
     /// Makes `cpu`, which was idle and has a task to run, busy.

@@ -23,8 +23,11 @@ impl Sched<'_> {
         if self.rq.current(cpu).is_none() {
             let kicked = self.rq.has_ext() && self.rq.need_resched(cpu);
             if self.rq.nr(cpu) > 0 || kicked {
-                self.schedule(programs, cpu);
+                if !self.begin_leaving_idle(cpu) {
+                    self.schedule(programs, cpu);
+                }
             } else {
+                self.cpus[cpu].leaves_idle = false;
                 self.host.set_idle(cpu, self.leaves_for_ns(cpu) == 0);
             }
         } else {

@@ -165,9 +165,11 @@ impl Sched<'_> {
         let others = c.fill - t.warm_fill.min(c.fill);
         let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
         c.fill += u64::from(t.footprint.lines);
+        // A CPU that has left its idle loop has done the switch's work.
+        let left_idle = std::mem::take(&mut c.leaves_idle);
+        let switch_ns = if left_idle { 0 } else { self.costs.context_switch_ns() };
         // A switch takes a nanosecond at least, so that a task that blocks at once does so at a
         // later time.
-        let switch_ns = self.costs.context_switch_ns();
         t.debt_ns += (switch_ns + refill).max(1);
         let between = t.left_ns == 0;
         let took_ns = c.wall_ns(switch_ns);

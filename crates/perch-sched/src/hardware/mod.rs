@@ -77,6 +77,12 @@ impl Costs {
         self.hardware.switch_out_ns.into()
     }
 
+    /// Returns the time of a switch from the idle task to a wakee, once it is enqueued, in
+    /// nanoseconds.
+    pub fn switch_in_ns(&self) -> u64 {
+        self.hardware.switch_in_ns.unwrap_or(self.hardware.context_switch_ns).into()
+    }
+
     /// Returns the waker's part of the time of a wake-up whose scans examined `examined` CPUs, in
     /// nanoseconds.
     pub fn wake_ns(&self, examined: u32) -> u64 {

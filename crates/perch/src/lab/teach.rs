@@ -221,6 +221,7 @@ fn in_modelled_time(machine: &Machine) -> Machine {
         memory_ns: (0, 0),
         // With what `perch record` takes after the choice; the rest comes before it.
         wake_ns: 1000,
+        switch_in_ns: Some(3600),
         examine_ns: 100,
         balance_ns: 1400,
         balance_lines: 0,
@@ -235,9 +236,9 @@ fn in_modelled_time(machine: &Machine) -> Machine {
 /// in a guest, undisturbed, and beside them `perch record`, which reads without a pause.
 fn load(by: By, pairs: u32) -> String {
     match by {
-        By::Tcp => format!("tcp_rr:n={pairs},before_ns=9940,after_ns=1000,hogs=1"),
-        By::Udp => format!("udp_rr:n={pairs},before_ns=7500,after_ns=1000,hogs=1"),
-        By::Pipe => format!("pipe:pairs={pairs},write_ns=5050,read_ns=1000,hogs=1"),
+        By::Tcp => format!("tcp_rr:n={pairs},before_ns=7340,after_ns=1000,hogs=1"),
+        By::Udp => format!("udp_rr:n={pairs},before_ns=4900,after_ns=1000,hogs=1"),
+        By::Pipe => format!("pipe:pairs={pairs},write_ns=2450,read_ns=1000,hogs=1"),
     }
 }
 
