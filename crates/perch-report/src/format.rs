@@ -85,11 +85,7 @@ pub struct UnknownEnding(pub PathBuf);
 
 impl fmt::Display for UnknownEnding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: its ending says how it is written, expected one of .csv, .json, .md",
-            self.0.display()
-        )
+        write!(f, "{}: its ending says how it is written, expected .csv or .json", self.0.display())
     }
 }
 

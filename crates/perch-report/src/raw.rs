@@ -17,8 +17,6 @@ pub enum RawFormat {
     Csv,
     /// A list of objects, one per line.
     Json,
-    /// A table.
-    Markdown,
 }
 
 impl RawFormat {
@@ -31,7 +29,6 @@ impl RawFormat {
         match ending.to_str() {
             Some("csv") => Ok(RawFormat::Csv),
             Some("json") => Ok(RawFormat::Json),
-            Some("md") => Ok(RawFormat::Markdown),
             _ => Err(UnknownEnding(path.to_path_buf())),
         }
     }
@@ -47,8 +44,6 @@ enum Sink<W: Write> {
     Csv(Box<csv::Writer<W>>),
     /// The second field is true where an object stands in the list already.
     Json(W, bool),
-    /// The second field is true where the header is written.
-    Markdown(W, bool),
 }
 
 /// A writer that writes repetitions as they come: its memory does not grow with their number.
@@ -66,7 +61,6 @@ impl<W: Write> RawWriter<W> {
                 out.write_all(b"[")?;
                 Sink::Json(out, false)
             }
-            RawFormat::Markdown => Sink::Markdown(out, false),
         }))
     }
 
@@ -81,10 +75,6 @@ impl<W: Write> RawWriter<W> {
                 let comma = if std::mem::replace(any, true) { "," } else { "" };
                 let object = serde_json::to_string(repetition)?;
                 write!(out, "{comma}\n{object}")
-            }
-            Sink::Markdown(out, any) => {
-                let header = !std::mem::replace(any, true);
-                markdown(out, repetition, header)
             }
         }
     }
@@ -101,29 +91,8 @@ impl<W: Write> RawWriter<W> {
                 out.flush()?;
                 Ok(out)
             }
-            Sink::Markdown(mut out, _) => {
-                out.flush()?;
-                Ok(out)
-            }
         }
     }
-}
-
-/// Writes a repetition as a row of a Markdown table, below the table's header where `header` says so.
-fn markdown(out: &mut dyn Write, repetition: &Repetition, header: bool) -> io::Result<()> {
-    let mut row = csv::WriterBuilder::new().has_headers(header).from_writer(Vec::new());
-    row.serialize(repetition).map_err(io::Error::other)?;
-    let row = row.into_inner().map_err(|error| error.into_error())?;
-    let mut lines = csv::ReaderBuilder::new().has_headers(false).from_reader(row.as_slice());
-    for (number, line) in lines.records().enumerate() {
-        let line = line.map_err(io::Error::other)?;
-        let cells: Vec<String> = line.iter().map(|cell| cell.replace('|', "\\|")).collect();
-        writeln!(out, "| {} |", cells.join(" | "))?;
-        if header && number == 0 {
-            writeln!(out, "|{}", " --- |".repeat(cells.len()))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -161,10 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn csv_json_and_markdown_are_lines_of_their_kind() {
+    fn csv_and_json_are_lines_of_their_kind() {
         insta::assert_snapshot!("csv", words(RawFormat::Csv));
         insta::assert_snapshot!("json", words(RawFormat::Json));
-        insta::assert_snapshot!("markdown", words(RawFormat::Markdown));
     }
 
     /// The values come back to the last bit, as do seeds that are too large for a double.
@@ -194,7 +162,7 @@ mod tests {
         assert_eq!(of("b.x.JSON"), Ok(RawFormat::Json));
         for name in ["raw", "raw.parquet", ".csv", "csv", "a.csv.gz", ""] {
             let error = of(name).unwrap_err().to_string();
-            assert!(error.ends_with("one of .csv, .json, .md"), "{error}");
+            assert!(error.ends_with(".csv or .json"), "{error}");
         }
     }
 }

@@ -33,8 +33,8 @@ pub struct Common {
     /// Threads to simulate on; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub jobs: Option<u32>,
-    /// Also write every repetition's scores, one per line, to a file whose ending says how: .csv,
-    /// .json or .md
+    /// Also write every repetition's scores, one per line, to a file whose ending says how: .csv
+    /// or .json
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
     /// Memory that the tasks of the workloads and the scores of all repetitions may take, as perch
