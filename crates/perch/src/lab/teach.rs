@@ -12,7 +12,7 @@ use perch_lab::{Arch, Cpus, Topology};
 use perch_machine::{ByDistance, Hardware, IdleState, Machine};
 use perch_policy::Reason;
 use perch_record::{Cause, Profile, steady};
-use perch_report::{Align, Grid, figure, percent};
+use perch_report::{Align, Grid, figure, json, percent};
 use perch_sim::RootDomain;
 use perch_workload::Budget;
 use schemars::JsonSchema;
@@ -123,14 +123,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => record(arguments)?,
     };
     let lesson = Lesson { perch: env!("CARGO_PKG_VERSION"), model: perch_experiment::MODEL, loads };
-    let json = || serde_json::to_string_pretty(&lesson).expect("text keys") + "\n";
     if let Some(folder) = &arguments.keep {
-        fresh::write(&folder.join("result.json"), &json())?;
+        fresh::write(&folder.join("result.json"), &json(&lesson))?;
     }
     emit(&match arguments.format {
         Form::Table => lesson.text(Grid::text),
         Form::Markdown => lesson.text(Grid::markdown),
-        Form::Json => json(),
+        Form::Json => json(&lesson),
     })
 }
 
@@ -374,13 +373,10 @@ impl Lesson {
     }
 
     fn grid<'a>(&'a self) -> Grid {
-        let mut grid = Grid::default();
-        grid.column("", "", Align::Left);
+        let mut grid = Grid::new(&[""], &[]);
         for load in &self.loads {
             let group = load.pairs.map_or(String::new(), |n| format!("{n} pairs"));
-            for name in ["guest", "simulated", "difference"] {
-                grid.column(&group, name, Align::Right);
-            }
+            grid.columns(&group, &["guest", "simulated", "difference"], Align::Right);
         }
         let both = |load: &'a Pair| [&load.guest, &load.simulated];
         let is_often = |reason: &&str| {
