@@ -9,9 +9,9 @@ use std::error::Error;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Mode, Modes, Policy};
+use perch_sim::Scenario;
 use perch_sim::workload::Workload;
-use perch_sim::{RootDomain, Scenario};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -29,17 +29,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let machine = Machine::regular("bench", cpus / node, 1, node / llc, clusters, cores, 1)?;
     let machine = Arc::new(machine);
     let modes = Modes { cluster: Mode::Perch, ..Modes::default() };
+    let workload = Workload::parse(workload, &machine)?;
     let scenario = Scenario {
-        topology: Topology::new(&machine),
         policy: Policy::new(Era::V7_2, modes),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload: Workload::parse(workload, &machine)?,
         warmup_ns: warmup_ns.parse()?,
-        measure_ns: window_ns.parse()?,
-        seed: 1,
-        machine,
+        ..Scenario::plain(machine, workload, window_ns.parse()?)
     };
     let metrics = scenario.run()?.metrics;
     let status = std::fs::read_to_string("/proc/self/status")?;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{CpuMask, Era, ParseError, Policy, Topology};
+use perch_policy::{CpuMask, Era, Modes, ParseError, Policy, Topology};
 use perch_sched::{Violation, longest_busy_interval_ns};
 
 use crate::observe::Metrics;
@@ -75,6 +75,24 @@ pub struct Scenario {
     pub measure_ns: u64,
     /// The seed of all random numbers.
     pub seed: u64,
+}
+
+impl Scenario {
+    /// A run of the workload from its start under Linux 7.2 with all mechanisms off: 250 Hz, seed 1.
+    pub fn plain(machine: Arc<Machine>, workload: Workload, measure_ns: u64) -> Scenario {
+        Scenario {
+            topology: Topology::new(&machine),
+            machine,
+            policy: Policy::new(Era::V7_2, Modes::default()),
+            hz: 250,
+            root_domain: RootDomain::Stock,
+            scheduler: None,
+            workload,
+            warmup_ns: 0,
+            measure_ns,
+            seed: 1,
+        }
+    }
 }
 
 /// Returns the longest time that may pass until the balancer has tried to move any task of a workload, in

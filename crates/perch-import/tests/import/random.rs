@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use perch_import::{Context, Event, Kind, Name, Options, Origin, State, Weaver};
 use perch_machine::Machine;
-use perch_policy::{Era, Modes, Policy, Topology};
-use perch_sim::{RootDomain, Scenario};
+use perch_policy::{Era, Modes, Policy};
+use perch_sim::Scenario;
 use perch_workload::Workload;
 use perch_workload::recorded::{Script, Step};
 use proptest::prelude::*;
@@ -238,16 +238,8 @@ fn runs(script: &Script, cpus: usize, name: &str) {
     let workload = Workload::parse(&spec, &machine).unwrap_or_else(|error| panic!("{error}"));
     let eras = [Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
     let scenario = Scenario {
-        topology: Topology::new(&machine),
-        machine,
         policy: Policy::new(eras[script.tasks.len() % 4], Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload,
-        warmup_ns: 0,
-        measure_ns: 1_000_000_000_000,
-        seed: 1,
+        ..Scenario::plain(machine, workload, 1_000_000_000_000)
     };
     let outcome = scenario.run().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.metrics.counted, script.wakes(), "every wake-up happens");

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use perch_policy::{Era, Modes, Policy, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Outcome, RootDomain, Scenario};
+use perch_sim::{Outcome, Scenario};
 
 use super::*;
 
@@ -182,18 +181,8 @@ fn read(trace: &[u8]) -> Read {
 
 fn scenario(machine: &str, workload: &str, measure_ns: u64) -> Scenario {
     let machine = Arc::new(perch_machine::resolve(machine).unwrap());
-    Scenario {
-        topology: Topology::new(&machine),
-        policy: Policy::new(Era::V7_2, Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload: Workload::parse(workload, &machine).unwrap(),
-        warmup_ns: 0,
-        measure_ns,
-        seed: 7,
-        machine,
-    }
+    let workload = Workload::parse(workload, &machine).unwrap();
+    Scenario { seed: 7, ..Scenario::plain(machine, workload, measure_ns) }
 }
 
 fn traced(scenario: &Scenario) -> (Outcome, Vec<u8>) {

@@ -147,98 +147,46 @@ mod tests {
     }
 
     #[test]
-    fn less_busy_group_gives_nothing() {
-        assert_eq!(judge(loads(6), loads(3), &TERMS), None);
-        assert_eq!(judge(loads(4), loads(3), &TERMS), None);
-    }
-
-    #[test]
-    fn idle_cpus_are_levelled_by_half_of_the_gap() {
-        let moved = judge(loads(0), loads(4), &TERMS);
-        assert_eq!(moved, Some((Migrate::Task, 2)));
-        // One idle CPU more is no reason to move.
-        assert_eq!(judge(loads(2), loads(3), &TERMS), None);
-    }
-
-    #[test]
-    fn busy_cpu_takes_nothing_from_groups_that_are_not_overloaded() {
+    fn judgements_by_hand() {
+        use Migrate::{Load, Misfit, Task, Util, Wanted};
         let busy = Terms { idle: Idle::Busy, ..TERMS };
-        assert_eq!(judge(loads(1), loads(4), &busy), None);
-    }
-
-    #[test]
-    fn single_task_stays_unless_groups_prefer_to_spread() {
-        let one = Group { weight: 1, idle: 0, ..loads(1) };
-        assert_eq!(judge(loads(0), one, &TERMS), None);
         let spread = Terms { prefer_sibling: true, ..TERMS };
-        assert_eq!(judge(loads(0), loads(2), &spread), Some((Migrate::Task, 1)));
-    }
-
-    #[test]
-    fn spare_capacity_is_filled_by_utilisation_or_by_tasks() {
-        let local = group(2, 2048);
-        let moved = judge(local, loads(8), &TERMS);
-        assert_eq!(moved, Some((Migrate::Util, 2048)));
-        let by_tasks = Terms { by_tasks: true, ..TERMS };
-        let (what, _) = judge(local, loads(8), &by_tasks).expect("a move");
-        assert_eq!(what, Migrate::Task);
-    }
-
-    #[test]
-    fn idle_cpu_without_spare_capacity_takes_one_task() {
-        let full = Group { util: 4096, ..loads(3) };
-        assert_eq!(judge(full, loads(8), &TERMS), Some((Migrate::Task, 1)));
-        let busy = Terms { idle: Idle::Busy, ..TERMS };
-        assert_eq!(judge(full, loads(8), &busy), Some((Migrate::Util, 0)));
-    }
-
-    #[test]
-    fn few_tasks_may_stay_on_a_node() {
         let node = Terms { numa: Some(2), ..TERMS };
-        assert_eq!(judge(loads(0), loads(2), &node), Some((Migrate::Task, 0)));
-        assert_eq!(judge(loads(0), loads(4), &node), Some((Migrate::Task, 2)));
-    }
-
-    #[test]
-    fn overloaded_groups_are_levelled_to_the_mean() {
-        let (local, busiest) = (loads(5), loads(15));
-        let terms = Terms { mean: 2560, ..TERMS };
-        // 1280 is a quarter of 5 loads, 3840 of 15, and 2560 lies between them.
-        assert_eq!(judge(local, busiest, &terms), Some((Migrate::Load, 5 * 1024)));
-    }
-
-    #[test]
-    fn overloaded_group_within_the_tolerance_gives_nothing() {
-        let (local, busiest) = (group(8, 10_000), group(8, 11_000));
-        let terms = Terms { mean: 2563, ..TERMS };
-        assert_eq!(judge(local, busiest, &terms), None);
-        let far = group(8, 13_000);
-        assert!(judge(local, far, &terms).is_some());
-    }
-
-    #[test]
-    fn local_group_above_the_mean_takes_nothing() {
-        let terms = Terms { mean: 1000, ..TERMS };
-        assert_eq!(judge(loads(8), loads(16), &terms), None);
-    }
-
-    #[test]
-    fn fully_busy_group_stops_at_the_mean_where_the_era_says_so() {
-        let (local, busiest) = (loads(4), loads(6));
-        let terms = Terms { mean: 1000, ..TERMS };
-        assert_eq!(judge(local, busiest, &terms), None);
-        let older = Terms { stops_at_mean: false, ..terms };
-        let (what, amount) = judge(local, busiest, &older).expect("a move");
-        assert_eq!((what, amount > 0), (Migrate::Load, true));
-    }
-
-    #[test]
-    fn misfits_and_wanted_tasks_move_one_by_one() {
+        let mean = |mean| Terms { mean, ..TERMS };
+        let one = Group { weight: 1, idle: 0, ..loads(1) };
+        let full = Group { util: 4096, ..loads(3) };
         let misfit = Group { business: Business::Misfit, misfit: 900, ..loads(4) };
-        assert_eq!(judge(loads(4), misfit, &TERMS), Some((Migrate::Misfit, 1)));
         let wanted = Group { business: Business::Wanted, ..loads(4) };
-        let spread = Terms { prefer_sibling: true, ..TERMS };
-        assert_eq!(judge(loads(2), wanted, &spread), Some((Migrate::Wanted, 1)));
+        for (name, local, busiest, terms, expected) in [
+            ("less busy than an overloaded one", loads(6), loads(3), TERMS, None),
+            ("less busy than a full one", loads(4), loads(3), TERMS, None),
+            ("half of the gap in idle CPUs", loads(0), loads(4), TERMS, Some((Task, 2))),
+            ("one idle CPU more is no reason", loads(2), loads(3), TERMS, None),
+            ("a busy CPU takes from overloaded groups only", loads(1), loads(4), busy, None),
+            ("a single task stays", loads(0), one, TERMS, None),
+            ("unless groups prefer to spread", loads(0), loads(2), spread, Some((Task, 1))),
+            ("spare capacity", group(2, 2048), loads(8), TERMS, Some((Util, 2048))),
+            ("an idle CPU takes one task", full, loads(8), TERMS, Some((Task, 1))),
+            ("a busy one without spare capacity", full, loads(8), busy, Some((Util, 0))),
+            ("few tasks may stay on a node", loads(0), loads(2), node, Some((Task, 0))),
+            ("many may not", loads(0), loads(4), node, Some((Task, 2))),
+            // 1280 is a quarter of 5 loads, 3840 of 15, and 2560 lies between them.
+            ("to the mean", loads(5), loads(15), mean(2560), Some((Load, 5 * 1024))),
+            ("within tolerance", group(8, 10_000), group(8, 11_000), mean(2563), None),
+            ("above the mean", loads(8), loads(16), mean(1000), None),
+            ("a full group stops at the mean", loads(4), loads(6), mean(1000), None),
+            ("misfits one by one", loads(4), misfit, TERMS, Some((Misfit, 1))),
+            ("wanted tasks one by one", loads(2), wanted, spread, Some((Wanted, 1))),
+        ] {
+            assert_eq!(judge(local, busiest, &terms), expected, "{name}");
+        }
+        let by_tasks = Terms { by_tasks: true, ..TERMS };
+        let (what, _) = judge(group(2, 2048), loads(8), &by_tasks).expect("a move");
+        assert_eq!(what, Task);
+        assert!(judge(group(8, 10_000), group(8, 13_000), &mean(2563)).is_some());
+        let older = Terms { stops_at_mean: false, ..mean(1000) };
+        let (what, amount) = judge(loads(4), loads(6), &older).expect("a move");
+        assert_eq!((what, amount > 0), (Load, true));
     }
 
     #[test]

@@ -14,24 +14,17 @@ mod invariants;
 mod placed;
 mod preempt;
 
-use perch_policy::{Era, Modes, Policy, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Outcome, RootDomain, Scenario};
+use perch_sim::{Outcome, Scenario};
 
 /// A workload on a machine of the library under perch with these settings, after 100 ms.
 fn scenario(machine: &str, workload: &str, set: &str, measure_ns: u64) -> Scenario {
     let machine = std::sync::Arc::new(perch_machine::resolve(machine).unwrap());
+    let workload = Workload::parse(workload, &machine).unwrap();
     Scenario {
-        topology: Topology::new(&machine),
-        policy: Policy::new(Era::V7_2, Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
         scheduler: Some(perch_scx::live(set).unwrap()),
-        workload: Workload::parse(workload, &machine).unwrap(),
         warmup_ns: 100_000_000,
-        measure_ns,
-        seed: 1,
-        machine,
+        ..Scenario::plain(machine, workload, measure_ns)
     }
 }
 

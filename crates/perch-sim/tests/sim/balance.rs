@@ -9,22 +9,10 @@ use perch_sim::workload::{Op, TaskSpec};
 use perch_sim::{Dist, Glimpse};
 use proptest::prelude::*;
 
-use crate::common::{ERAS, MS, checked, config, hog, machine, of_tasks, scenario, task};
+use crate::common::{
+    ERAS, MS, checked, config, hog, last, machine, of_tasks, piled_up, scenario, task,
+};
 use crate::load::Dice;
-
-/// `n` hogs that may run on `all` and start badly: forked by a parent that may run on `at` only,
-/// at a moment when every other CPU is busy with a task that soon ends.
-fn piled_up(machine: &Machine, n: usize, at: usize, all: &[usize]) -> Vec<TaskSpec> {
-    let child = |_| TaskSpec { start: None, ..task(machine, hog(), all.iter().copied()) };
-    let mut tasks: Vec<TaskSpec> = (0..n).map(child).collect();
-    let mut parent = vec![Op::Run(Dist::Const(5 * MS))];
-    parent.extend((0..n as u32).map(Op::Fork));
-    parent.push(Op::Exit);
-    tasks.push(task(machine, parent, at..at + 1));
-    let short = vec![Op::Run(Dist::Const(12 * MS)), Op::Exit];
-    tasks.extend(all.iter().map(|&cpu| task(machine, short.clone(), cpu..cpu + 1)));
-    tasks
-}
 
 fn most_on_a_cpu(now: &Glimpse) -> u32 {
     now.cpus.iter().map(|c| c.nr).max().unwrap_or(0)
@@ -36,12 +24,8 @@ fn as_many_hogs_as_cpus_have_one_each_within_a_second() {
         let machine = machine(name);
         let n = machine.cpus.len();
         for era in ERAS {
-            let load = of_tasks(
-                &machine,
-                "hogs piled up",
-                piled_up(&machine, n, 1, &(0..n).collect::<Vec<_>>()),
-                0,
-            );
+            let tasks = piled_up(&machine, n, 1, &(0..n).collect::<Vec<_>>());
+            let load = of_tasks(&machine, "hogs piled up", tasks, 0);
             let mut spread = None;
             let mut worst = 0;
             checked(&scenario(&machine, era, load, [0, 2000]), 10 * MS, |now| {
@@ -69,11 +53,7 @@ fn hogs_spread_over_cores_before_siblings() {
         for era in ERAS {
             for n in [cores / 4, cores / 2, cores] {
                 let load = of_tasks(&machine, "hogs piled up", piled_up(&machine, n, 0, &node), 0);
-                let mut last = None;
-                checked(&scenario(&machine, era, load, [0, 1500]), 50 * MS, |now| {
-                    last = Some(now.clone());
-                });
-                let last = last.expect("a glimpse");
+                let (last, _) = last(&scenario(&machine, era, load, [0, 1500]), 50 * MS);
                 let mut per_core = vec![0; machine.cores()];
                 for (cpu, c) in last.cpus.iter().enumerate() {
                     per_core[machine.cpus[cpu].core as usize] += c.nr;

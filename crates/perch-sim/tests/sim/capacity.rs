@@ -11,8 +11,8 @@ use perch_sim::{Dist, Glimpse, Scenario};
 use proptest::prelude::*;
 
 use crate::common::{
-    MS, SCANNING, checked, config, decisions, ends, hog, machine, of_tasks, scenario, task, traced,
-    workload,
+    MS, SCANNING, checked, config, decisions, ends, hog, machine, of_tasks, piled_up, scenario,
+    task, traced, workload,
 };
 use crate::load::Dice;
 
@@ -50,19 +50,9 @@ fn kinds(machine: &Machine) -> (Vec<usize>, Vec<usize>) {
     (0..machine.cpus.len()).partition(|&c| machine.cpus[c].capacity == 1024)
 }
 
-/// `n` hogs that may run everywhere and start on one CPU, at a moment when all others are busy
-/// with a task that soon ends.
+/// `n` hogs that may run everywhere and start on one CPU.
 fn hogs_from(machine: &Machine, n: usize, start: usize) -> Vec<TaskSpec> {
-    let all = 0..machine.cpus.len();
-    let child = |_| TaskSpec { start: None, ..task(machine, hog(), all.clone()) };
-    let mut tasks: Vec<TaskSpec> = (0..n).map(child).collect();
-    let mut parent = vec![Op::Run(Dist::Const(5 * MS))];
-    parent.extend((0..n as u32).map(Op::Fork));
-    parent.push(Op::Exit);
-    tasks.push(task(machine, parent, start..start + 1));
-    let short = vec![Op::Run(Dist::Const(12 * MS)), Op::Exit];
-    tasks.extend(all.map(|cpu| task(machine, short.clone(), cpu..cpu + 1)));
-    tasks
+    piled_up(machine, n, start, &(0..machine.cpus.len()).collect::<Vec<_>>())
 }
 
 /// A task that runs `work_ns` of full capacity every `period_ns`, by a timer.
@@ -226,14 +216,9 @@ fn idle_little_cpus_take_nothing_from_big_ones() {
     }
 }
 
-/// Tells whether a hog that may run on these CPUs counts as a misfit, once its averages have
+/// Tells whether a task that may run on these CPUs counts as a misfit once its averages have
 /// settled.
-fn is_misfit(machine: &Arc<Machine>, era: Era, cpus: &[usize]) -> bool {
-    is_clamped_misfit(machine, era, cpus, hog(), (0, 1024))
-}
-
-/// The same of any program, with its uclamp.
-fn is_clamped_misfit(
+fn is_misfit(
     machine: &Arc<Machine>,
     era: Era,
     cpus: &[usize],
@@ -255,8 +240,7 @@ fn clamps_make_misfits_and_unmake_them() {
     let (_, little) = kinds(&juno);
     // On two CPUs it is not pinned. 7.2 knows no misfit where nothing larger is allowed.
     let of = |program: &dyn Fn() -> Vec<Op>, clamp| {
-        [Era::V5_5, Era::V6_5]
-            .map(|era| is_clamped_misfit(&juno, era, &little[..2], program(), clamp))
+        [Era::V5_5, Era::V6_5].map(|era| is_misfit(&juno, era, &little[..2], program(), clamp))
     };
     assert_eq!(of(&hog, (0, 300)), [false, false]);
     // A cap at what the CPU has: once the margin counts, later the cap alone.
@@ -272,7 +256,7 @@ fn who_has_nowhere_to_go_is_no_misfit_in_later_kernels() {
     let juno = machine("juno");
     let (big, little) = kinds(&juno);
     let every = [Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
-    let of = |cpus: &[usize]| every.map(|era| is_misfit(&juno, era, cpus));
+    let of = |cpus: &[usize]| every.map(|era| is_misfit(&juno, era, cpus, hog(), (0, 1024)));
     assert_eq!(of(&little[..1]), [true, false, false, false]);
     assert_eq!(of(&little[..2]), [true, true, false, false]);
     // A hog fits nowhere, but a big CPU is the best there is.

@@ -7,7 +7,7 @@ use perch_machine::Machine;
 use perch_sim::workload::{Op, TaskSpec};
 use perch_sim::{Dist, Metrics};
 
-use crate::common::{ERAS, MS, hog, machine, of_tasks, scenario, task, traced};
+use crate::common::{ERAS, hog, machine, of_tasks, scenario, task};
 
 fn with_ticks(name: &str, tick_ns: u32) -> Arc<Machine> {
     let mut machine = Machine::clone(&machine(name));
@@ -65,18 +65,4 @@ fn a_wake_up_waits_for_the_tick_of_an_idle_cpu() {
     // Asleep for several ticks' time: it is stopped.
     let (free, ticking) = (latencies(0, 5_000_003), latencies(tick_ns, 5_000_003));
     assert_eq!(ticking.max_latency_ns, free.max_latency_ns);
-}
-
-/// The books hold, and no task is lost, while wake-ups wait for the work that a CPU is at.
-#[test]
-fn the_books_hold_while_cpus_balance() {
-    let machine = with_ticks("epyc7543", 5000);
-    for era in ERAS {
-        let load = crate::common::workload(&machine, "runsleep:tasks=150,run_us=150,sleep_us=60");
-        let run = scenario(&machine, era, load, [0, 40]);
-        let checked = run.run_checked(MS / 10, &mut |_| {});
-        let (trace, outcome) = traced(&run);
-        assert_eq!(checked.expect("books that balance"), outcome.metrics);
-        assert_eq!(trace, traced(&run).0);
-    }
 }

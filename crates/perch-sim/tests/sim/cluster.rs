@@ -57,22 +57,13 @@ proptest! {
 }
 
 #[test]
-fn off_gives_no_cluster_reasons_and_the_others_do() {
+fn only_the_scan_gives_cluster_reasons_and_keeps_pairs_within_a_cluster() {
     for era in SCANNING {
         let off = run(era, Mode::Off, "tcp_rr:n=8,where=node0");
         assert_eq!(count(&off, &CLUSTER), 0);
         for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
             let on = run(era, mode, "tcp_rr:n=8,where=node0");
             assert!(count(&on, &CLUSTER) > 0, "{era} {mode}: {:?}", on.metrics.by_reason);
-        }
-    }
-}
-
-#[test]
-fn with_the_scan_pairs_stay_within_a_cluster() {
-    for era in SCANNING {
-        for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
-            let on = run(era, mode, "tcp_rr:n=8,where=node0");
             let near: u64 = on.metrics.wake_distance[..3].iter().sum();
             let share = near as f64 / on.metrics.wakeups as f64;
             assert!(share > 0.95, "{era} {mode}: {:?}", on.metrics.wake_distance);

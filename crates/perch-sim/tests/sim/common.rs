@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use perch_machine::{Machine, library};
-use perch_policy::{CpuMask, Era, Mode, Modes, Policy, Topology};
+use perch_policy::{CpuMask, Era, Mode, Modes, Policy};
 use perch_sim::workload::{Op, TaskSpec, Workload};
-use perch_sim::{Dist, Glimpse, Metrics, Outcome, RootDomain, Scenario};
+use perch_sim::{Dist, Glimpse, Metrics, Outcome, Scenario};
 
 pub const MS: u64 = 1_000_000;
 /// Eras whose wake-ups know of clusters, capacities and last-level caches.
@@ -26,16 +26,9 @@ pub fn workload(machine: &Machine, spec: &str) -> Workload {
 /// A run of `measure_ms` after `warmup_ms`, with nothing else said: cluster off, 250 Hz, seed 1.
 pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 2]) -> Scenario {
     Scenario {
-        machine: machine.clone(),
-        topology: Topology::new(machine),
         policy: policy(era, Mode::Off),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload,
         warmup_ns: ms[0] * MS,
-        measure_ns: ms[1] * MS,
-        seed: 1,
+        ..Scenario::plain(machine.clone(), workload, ms[1] * MS)
     }
 }
 
@@ -54,6 +47,32 @@ pub fn traced(scenario: &Scenario) -> (String, Outcome) {
     let mut trace = Vec::new();
     let outcome = scenario.run_traced(&mut trace).expect("a scenario that runs");
     (String::from_utf8(trace).expect("text"), outcome)
+}
+
+/// The lines of a trace that are `shown`, a digest of all of them, and some figures of the run.
+pub fn summary(trace: &str, outcome: &Outcome, shown: impl Fn(u64, &str) -> bool) -> String {
+    let now_ns = |line: &str| line.split(' ').next().and_then(|n| n.parse().ok()).expect("a time");
+    let shown = trace.lines().filter(|line| shown(now_ns(line), line));
+    let lines: String = shown.map(|line| format!("{line}\n")).collect();
+    let m = &outcome.metrics;
+    format!(
+        "{lines}{:016x}: {} decisions, counted {}, switches {}, preemptions {}, events {}, \
+         busy {} ns, latency {} ns\n",
+        digest(trace),
+        m.wakeups,
+        m.counted,
+        m.context_switches,
+        m.preemptions,
+        m.events,
+        m.busy_ns,
+        m.latency_ns
+    )
+}
+
+/// FNV-1a, which no release of a library changes.
+pub fn digest(text: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Runs with the books checked every `every_ns`; a failure names the moment.
@@ -82,6 +101,27 @@ pub fn ends(scenario: &Scenario, every_ns: u64) -> (Glimpse, Glimpse) {
         last = Some(now.clone());
     });
     (first.expect("a glimpse"), last.expect("a glimpse"))
+}
+
+/// The last glimpse of a run of which `every_ns` is checked, and the run's metrics.
+pub fn last(scenario: &Scenario, every_ns: u64) -> (Glimpse, Metrics) {
+    let mut last = None;
+    let metrics = checked(scenario, every_ns, |now| last = Some(now.clone()));
+    (last.expect("a glimpse"), metrics)
+}
+
+/// `n` hogs that may run on `all` and start badly: forked by a parent that may run on `at` only,
+/// at a moment when every other CPU is busy with a task that soon ends.
+pub fn piled_up(machine: &Machine, n: usize, at: usize, all: &[usize]) -> Vec<TaskSpec> {
+    let child = |_| TaskSpec { start: None, ..task(machine, hog(), all.iter().copied()) };
+    let mut tasks: Vec<TaskSpec> = (0..n).map(child).collect();
+    let mut parent = vec![Op::Run(Dist::Const(5 * MS))];
+    parent.extend((0..n as u32).map(Op::Fork));
+    parent.push(Op::Exit);
+    tasks.push(task(machine, parent, at..at + 1));
+    let short = vec![Op::Run(Dist::Const(12 * MS)), Op::Exit];
+    tasks.extend(all.iter().map(|&cpu| task(machine, short.clone(), cpu..cpu + 1)));
+    tasks
 }
 
 /// Each task's share of the run time of all tasks between two glimpses.

@@ -125,31 +125,6 @@ fn all_children_are_let_go_at_once() {
 }
 
 #[test]
-fn the_books_are_right_at_every_moment() {
-    let juno = machine("juno");
-    for era in ERAS {
-        for keys in [
-            "groups=1,fds=2,loops=20",
-            // Sockets are full much of the time: a hundred writers each.
-            "groups=1,fds=40,loops=3,size=4000",
-            "groups=1,fds=1,loops=400,size=16064,where=cpu0",
-            "groups=10",
-        ] {
-            let load = workload(&juno, &format!("hackbench:{keys}"));
-            let scenario = scenario(&juno, era, load, [0, 2000]);
-            let every_ns = match keys {
-                "groups=10" => MS / 2,
-                _ if keys.contains("fds=40") => MS / 20,
-                _ => 0,
-            };
-            let checked = checked(&scenario, every_ns, |_| {});
-            let plain = scenario.run().expect("a scenario that ends");
-            assert_eq!(checked, plain.metrics, "{era} {keys}");
-        }
-    }
-}
-
-#[test]
 fn the_same_seed_gives_the_same_time() {
     let pixel = machine("pixel3");
     let load = workload(&pixel, "hackbench:groups=2,fds=5,loops=20");

@@ -1,31 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The books of the kernel after every event, over random machines and loads: P13 (no lost
-//! wake-up), P1 (never on a CPU that is not allowed), and P15 (no CPU idles while a task waits).
+//! The books of the kernel after every event, over random machines and loads of every kind: P13 (no
+//! lost wake-up), P10, P14 (the same again), P1 (never on a CPU that is not allowed), and P15 (no
+//! CPU idles while a task waits).
 
-use perch_sim::Scenario;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::{Metrics, Scenario};
 use proptest::prelude::*;
 
 use crate::common::{ERAS, MS, checked, config, decisions, machine, scenario, traced, workload};
+use crate::contend::with_lines;
+use crate::groups::random_grouped;
+use crate::guest;
 use crate::load::{Dice, random};
+use crate::rt::random_rt;
+
+type Draw = fn(u64, usize) -> Scenario;
+
+/// What is drawn, and on how many CPUs at most where machines are large.
+const LOADS: [(Draw, usize); 5] = [
+    (random, 80),
+    (random_grouped, 80),
+    (random_rt, 100),
+    (with_lines, 80),
+    (|seed, _| guest::drawn(seed), 0),
+];
 
 proptest! {
     #![proptest_config(config(80))]
 
     #[test]
     fn the_books_hold_after_every_event(seed in any::<u64>().no_shrink()) {
-        checked(&random(seed, 12), 0, |_| {});
+        for (draw, _) in LOADS {
+            checked(&draw(seed, 12), 0, |_| {});
+        }
     }
 
     #[test]
     fn the_books_hold_on_larger_machines(seed in any::<u64>().no_shrink()) {
-        checked(&random(seed, 80), 200_000, |_| {});
+        for (draw, cpus) in LOADS {
+            checked(&draw(seed, cpus), 200_000, |_| {});
+        }
     }
 
+    /// P14, and that neither a trace nor a look inside changes a run.
     #[test]
-    fn looking_inside_changes_nothing(seed in any::<u64>().no_shrink()) {
-        let scenario = random(seed, 24);
-        let plain = scenario.run().expect("a scenario that runs");
-        prop_assert_eq!(plain.metrics, checked(&scenario, 100_000, |_| {}));
+    fn the_same_scenario_gives_the_same_trace(seed in any::<u64>().no_shrink()) {
+        for (draw, _) in LOADS {
+            let scenario = draw(seed, 48);
+            let first = traced(&scenario);
+            prop_assert!(first == traced(&scenario), "{} {}", scenario.workload.spec, seed);
+            prop_assert_eq!(&first.1, &scenario.run().expect("a scenario that runs"));
+            prop_assert_eq!(&first.1.metrics, &checked(&scenario, 100_000, |_| {}));
+        }
     }
 
     #[test]
@@ -48,22 +77,72 @@ proptest! {
     }
 }
 
+/// Machines, a workload, how long it runs and how often the books are checked, nanoseconds.
+const WORKLOADS: &[(&[&str], &str, [u64; 2], u64)] = &[
+    (BOTH, "tcp_rr:n=20,where=node0", [5, 15], MS / 8),
+    (BOTH, "tbench:n=40,where=node0", [5, 15], MS / 8),
+    (BOTH, "udp_rr:n=9", [5, 15], MS / 8),
+    (BOTH, "tcp_stream:n=9", [5, 15], MS / 8),
+    (BOTH, "pipe:pairs=7", [5, 15], MS / 8),
+    (BOTH, "sysbench:threads=20,locks=3,yields=50,where=cpu0-15", [5, 15], MS / 8),
+    (BOTH, "hackbench:groups=3,fds=6,loops=4", [5, 15], MS / 8),
+    (&["juno"], "sysbench:threads=6,yields=20", [2, 4], 0),
+    (&["juno"], "sysbench:threads=9,locks=2,yields=5", [2, 3], 0),
+    (&["juno"], "sysbench:threads=4,locks=1,yields=3,where=cpu1-2", [2, 3], 0),
+    (&["juno"], "sysbench:threads=3,locks=1,yields=3,where=cpu0", [2, 3], 0),
+    (&["juno"], "hackbench:groups=1,fds=2,loops=20", [0, 2000], 0),
+    // Sockets are full much of the time: a hundred writers each.
+    (&["juno"], "hackbench:groups=1,fds=40,loops=3,size=4000", [0, 2000], MS / 20),
+    (&["juno"], "hackbench:groups=1,fds=1,loops=400,size=16064,where=cpu0", [0, 2000], 0),
+    (&["juno"], "hackbench:groups=10", [0, 2000], MS / 2),
+    (&["x5570"], "tbench-net:n=5", [0, 30], 0),
+    (&["x5570"], "httperf:at_once=2,calls=30,burst=10", [0, 30], 0),
+    (&["x5570"], "httperf:at_once=2,calls=3,burst=1,think_us=100", [0, 30], 0),
+    (&["x5570"], "trade:users=9,think_us=100", [0, 30], 0),
+    (&["x5570"], "volano:rooms=2,users=5", [0, 30], 0),
+    // The work of its ticks takes time, and wake-ups wait for it.
+    (&["epyc7543"], "runsleep:tasks=150,run_us=150,sleep_us=60", [0, 40], MS / 10),
+];
+const BOTH: &[&str] = &["kunpeng920", "epyc7543"];
+
+/// Checked as unchecked; something is done.
+fn holds(name: &str, era: Era, spec: &str, ms: [u64; 2], every_ns: u64) -> Metrics {
+    let mut machine = Machine::clone(&machine(name));
+    if spec.starts_with("runsleep") {
+        machine.hardware.tick_ns = 5000;
+    }
+    let machine = Arc::new(machine);
+    let scenario = scenario(&machine, era, workload(&machine, spec), ms);
+    let metrics = checked(&scenario, every_ns, |_| {});
+    assert_eq!(metrics, scenario.run().expect("a run").metrics, "{name} {era} {spec}");
+    assert!(metrics.counted > 0, "{name} {era} {spec}: {metrics:?}");
+    metrics
+}
+
 #[test]
 fn the_books_hold_under_every_workload_of_the_library() {
-    let kunpeng = machine("kunpeng920");
-    let smt = machine("epyc7543");
+    for &(machines, spec, ms, every_ns) in WORKLOADS {
+        for era in ERAS {
+            for name in machines {
+                holds(name, era, spec, ms, every_ns);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_workload_runs_in_every_class() {
     for spec in [
         "tcp_rr:n=20,where=node0",
-        "tbench:n=40,where=node0",
-        "udp_rr:n=9",
-        "tcp_stream:n=9",
         "pipe:pairs=7",
         "sysbench:threads=20,locks=3,yields=50,where=cpu0-15",
         "hackbench:groups=3,fds=6,loops=4",
+        "schbench:workers=20",
     ] {
-        for era in ERAS {
-            for machine in [&kunpeng, &smt] {
-                checked(&scenario(machine, era, workload(machine, spec), [5, 15]), MS / 8, |_| {});
+        for (era, class) in ERAS.into_iter().zip(["fifo:1", "rr:50", "fifo:99", "rr:99"]) {
+            for name in BOTH {
+                let metrics = holds(name, era, &format!("{spec},class={class}"), [5, 15], MS / 8);
+                assert!(metrics.rt.wakeups > 0 && metrics.wakeups == 0, "{spec} {class}");
             }
         }
     }

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Mode, Modes, Policy};
 use perch_sim::workload::{Op, Space, TaskSpec, Workload};
-use perch_sim::{Dist, RootDomain, Scenario};
+use perch_sim::{Dist, Scenario};
 
 use crate::common::{ERAS, of_tasks, task};
 
@@ -228,15 +228,10 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
         ..of_tasks(&machine, "random", tasks, channels as usize)
     };
     Scenario {
-        topology: Topology::new(&machine),
         policy: Policy::new(era, Modes { cluster: mode, capacity, cache, ..Modes::default() }),
         hz,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload,
-        machine,
         warmup_ns: 1_000_000,
-        measure_ns: 20_000_000,
         seed,
+        ..Scenario::plain(machine, workload, 20_000_000)
     }
 }

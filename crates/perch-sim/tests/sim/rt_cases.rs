@@ -10,7 +10,7 @@ use perch_policy::{Era, Topology};
 use perch_sim::workload::{Class, Op, TaskSpec};
 use perch_sim::{Asked, Dist, Glimpse, Metrics, Scenario, Switched, Watch, Woken};
 
-use crate::common::{ERAS, MS, checked, hog, machine, of_tasks, scenario, task, traced};
+use crate::common::{ERAS, MS, checked, hog, last, machine, of_tasks, scenario, task, traced};
 
 /// This much work, milliseconds, once.
 fn work(ms: u64) -> Vec<Op> {
@@ -120,11 +120,7 @@ fn runaway(era: Era, fair: bool) -> (Glimpse, Metrics) {
     if fair {
         tasks.push(spec(&m, hog(), Class::Fair, 0, &[2]));
     }
-    let mut last = None;
-    let metrics = checked(&of(&m, era, tasks, 0, 10_000), 5 * MS, |now| {
-        last = Some(now.clone());
-    });
-    (last.expect("a glimpse"), metrics)
+    last(&of(&m, era, tasks, 0, 10_000), 5 * MS)
 }
 
 #[test]
@@ -210,12 +206,10 @@ fn an_equal_wakee_goes_where_something_lower_runs() {
     let tasks = vec![
         spec(&m, sleeper, Class::Fifo(50), 0, &[0, 1]),
         spec(&m, hog(), Class::Fifo(50), 3, &[0]),
-        spec(&m, hog(), Class::Fifo(60), 0, &[1]),
+        // The higher one on CPU 1 leaves at 4 ms.
+        spec(&m, work(4), Class::Fifo(60), 0, &[1]),
         spec(&m, vec![Op::Sleep(Dist::Const(4 * MS)), Op::Exit], Class::Fifo(1), 0, &[1]),
     ];
-    let mut tasks = tasks;
-    // The higher one on CPU 1 leaves at 4 ms.
-    tasks[2].program = work(4).into();
     let (trace, outcome) = traced(&of(&m, Era::V7_2, tasks, 0, 20));
     let moves = moves(&trace);
     assert!(moves.contains(&(0, 0, 1, "lowest")), "{trace}");
@@ -265,11 +259,7 @@ fn on_unequal_cpus_it_goes_to_a_large_one_that_runs_nothing_higher() {
     let run = |uclamp| {
         let mut one = spec(&m, nap.clone(), Class::Fifo(30), 0, &all);
         one.uclamp = uclamp;
-        let mut last = None;
-        checked(&of(&m, Era::V6_15, vec![one], 0, 50), MS, |now| {
-            last = Some(now.tasks[0].cpu);
-        });
-        topology.capacity(last.expect("a glimpse"))
+        topology.capacity(last(&of(&m, Era::V6_15, vec![one], 0, 50), MS).0.tasks[0].cpu)
     };
     // Without a word on utilisation real-time tasks ask for all.
     assert_eq!(run((0, 1024)), 1024);
@@ -285,9 +275,7 @@ fn capacity_for_fair_tasks_is_what_real_time_leaves() {
     let busy = turns(8, 2);
     let tasks =
         vec![spec(&m, busy, Class::Fifo(2), 0, &[0]), spec(&m, hog(), Class::Fair, 0, &[0, 1])];
-    let mut last = None;
-    checked(&of(&m, Era::V7_2, tasks, 0, 2000), 10 * MS, |now| last = Some(now.clone()));
-    let last = last.expect("a glimpse");
+    let (last, _) = last(&of(&m, Era::V7_2, tasks, 0, 2000), 10 * MS);
     assert!((0.7..0.9).contains(&(1.0 - f64::from(last.cpus[0].capacity) / 1024.0)), "{last:?}");
     assert_eq!(last.cpus[1].capacity, 1024);
 }

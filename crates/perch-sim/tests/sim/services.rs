@@ -3,34 +3,15 @@
 //! alone, and sums that are conserved.
 
 use perch_policy::Era;
-use perch_sim::{Metrics, Outcome};
+use perch_sim::Outcome;
 
-use crate::common::{MS, checked, machine, scenario, workload};
+use crate::common::{MS, machine, scenario, workload};
 
 fn run(spec: &str, ms: [u64; 2]) -> Outcome {
     let machine = machine("x5570");
     let load = workload(&machine, spec);
     let scenario = scenario(&machine, Era::V6_5, load, ms);
     scenario.run().expect("a scenario that runs")
-}
-
-fn books(spec: &str) -> Metrics {
-    let machine = machine("x5570");
-    let load = workload(&machine, spec);
-    checked(&scenario(&machine, Era::V7_2, load, [0, 30]), 0, |_| {})
-}
-
-#[test]
-fn nothing_sent_is_lost() {
-    for spec in [
-        "tbench-net:n=5",
-        "httperf:at_once=2,calls=30,burst=10",
-        "httperf:at_once=2,calls=3,burst=1,think_us=100",
-        "trade:users=9,think_us=100",
-        "volano:rooms=2,users=5",
-    ] {
-        assert!(books(spec).counted > 0, "{spec}");
-    }
 }
 
 /// A request waits for the network twice and for the work on either side.

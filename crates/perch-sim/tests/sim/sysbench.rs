@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rand_core::{RngCore, SeedableRng};
 
 use crate::common::{
-    ERAS, MS, checked, config, decisions, machine, of_tasks, scenario, task, traced, workload,
+    ERAS, MS, config, decisions, machine, of_tasks, scenario, task, traced, workload,
 };
 
 /// A run of `sysbench:…` for `ms` milliseconds.
@@ -97,25 +97,6 @@ fn one_mutex_lets_one_thread_go_on() {
         // Woken in vain, again and again: many more wake-ups than events.
         let m = &outcome.metrics;
         assert!(m.wakeups > 10 * m.counted, "{era}: {m:?}");
-    }
-}
-
-#[test]
-fn the_books_are_right_at_every_moment() {
-    let juno = machine("juno");
-    for era in ERAS {
-        for (keys, ms) in [
-            ("threads=6,yields=20", 4),
-            ("threads=9,locks=2,yields=5", 3),
-            ("threads=4,locks=1,yields=3,where=cpu1-2", 3),
-            ("threads=3,locks=1,yields=3,where=cpu0", 3),
-        ] {
-            let load = workload(&juno, &format!("sysbench:{keys}"));
-            let checked = checked(&scenario(&juno, era, load.clone(), [2, ms]), 0, |_| {});
-            let plain = scenario(&juno, era, load, [2, ms]).run().expect("a run");
-            assert_eq!(checked, plain.metrics, "{era} {keys}");
-            assert!(checked.counted > 0, "{era} {keys}: {checked:?}");
-        }
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_record::synthetic::{Synthetic, synthetic};
 use perch_report::PerfettoTrace;
+use perch_sim::Scenario;
 use perch_sim::workload::Workload;
-use perch_sim::{RootDomain, Scenario};
 
 /// The folder into which `./x test` puts trace_processor.
 fn folder() -> std::path::PathBuf {
@@ -47,18 +47,7 @@ fn ask(trace: &Path, questions: &[&str]) -> Vec<Vec<String>> {
 fn slices_of_a_second_of_64_busy_cpus_add_up() {
     let machine = Arc::new(perch_machine::resolve("kunpeng920").unwrap());
     let workload = Workload::parse("schbench:n=192,where=node0-1", &machine).unwrap();
-    let scenario = Scenario {
-        topology: Topology::new(&machine),
-        policy: Policy::new(Era::V7_2, Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload,
-        warmup_ns: 0,
-        measure_ns: 1_000_000_000,
-        seed: 1,
-        machine,
-    };
+    let scenario = Scenario::plain(machine, workload, 1_000_000_000);
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("full.pftrace");
     let out = BufWriter::new(File::create(&path).unwrap());
     let names = (0..scenario.workload.tasks.len()).map(|task| format!("schbench/{task}"));

@@ -6,10 +6,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Modes, Policy, Topology};
 use perch_sim::workload::Workload;
 use perch_sim::workload::recorded::{Script, Step};
-use perch_sim::{Outcome, RootDomain, Scenario};
+use perch_sim::{Outcome, Scenario};
 use serde_json::Value;
 
 use crate::guest::{Lab, PERCH};
@@ -56,18 +55,7 @@ fn simulated(workload: &Path, cpus: usize) -> Outcome {
     let machine = Arc::new(Machine::regular("here", 1, 1, 1, 0, cpus, 1).unwrap());
     let spec = format!("recorded:{},spread=0", workload.display());
     let workload = Workload::parse(&spec, &machine).unwrap_or_else(|error| panic!("{error}"));
-    let scenario = Scenario {
-        topology: Topology::new(&machine),
-        machine,
-        policy: Policy::new(Era::V7_2, Modes::default()),
-        hz: 250,
-        root_domain: RootDomain::Stock,
-        scheduler: None,
-        workload,
-        warmup_ns: 0,
-        measure_ns: 1_000_000_000_000,
-        seed: 1,
-    };
+    let scenario = Scenario::plain(machine, workload, 1_000_000_000_000);
     scenario.run().unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -7,9 +7,6 @@ use crate::class::table::Yield;
 in_every_era! {
     empty_queue_picks_nobody
     lone_task_runs_and_is_shown
-    equal_tasks_share_evenly
-    nice_levels_share_by_weight
-    three_tasks_all_run_within_their_period
     task_keeps_the_cpu_within_its_slice
     long_sleeper_runs_soon_and_then_shares
     sleeper_gets_no_more_than_its_share_for_a_long_sleep
@@ -44,39 +41,6 @@ fn lone_task_runs_and_is_shown(era: Era) {
     assert_eq!((shown.nr_running, shown.fair.nr_delayed), (1, 0));
     assert_eq!(q.rq.nr(2), 0);
     q.check();
-}
-
-fn equal_tasks_share_evenly(era: Era) {
-    let mut q = Queues::new(era, &[FAIR; 2]);
-    q.fork(0, 0);
-    q.fork(0, 1);
-    q.schedule(0);
-    q.ticks(0, 1000);
-    let (a, b) = (q.ran_ms(0), q.ran_ms(1));
-    assert!(a + b >= 3990 && a.abs_diff(b) <= 40, "{a} and {b} ms");
-    q.check();
-}
-
-fn nice_levels_share_by_weight(era: Era) {
-    let mut q = Queues::new(era, &[nice(0), nice(5)]);
-    q.fork(0, 0);
-    q.fork(0, 1);
-    q.schedule(0);
-    q.ticks(0, 5000);
-    // 1024 against 335.
-    let (a, b) = (q.ran_ms(0), q.ran_ms(1));
-    let share = 100 * a / (a + b);
-    assert!((73..=78).contains(&share), "{a} and {b} ms");
-}
-
-fn three_tasks_all_run_within_their_period(era: Era) {
-    let mut q = Queues::new(era, &[FAIR; 3]);
-    (0..3).for_each(|task| q.fork(0, task));
-    q.schedule(0);
-    q.ticks(0, 30);
-    for task in 0..3 {
-        assert!(q.ran_ms(task) >= 20, "task {task} ran {} ms", q.ran_ms(task));
-    }
 }
 
 fn task_keeps_the_cpu_within_its_slice(era: Era) {

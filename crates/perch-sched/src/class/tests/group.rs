@@ -4,9 +4,6 @@
 use super::*;
 
 in_every_era! {
-    groups_share_evenly_whatever_their_number_of_tasks
-    shares_divide_the_cpu
-    nested_group_has_its_parents_share
     group_on_two_cpus_weighs_half_on_each
     policy_hears_of_the_first_and_the_last_task
 }
@@ -15,35 +12,6 @@ const GROUP: NewGroup = NewGroup { parent: None, shares: 1024 };
 
 fn member(group: usize) -> NewTask {
     NewTask { group: Some(group), ..FAIR }
-}
-
-/// Runs the tasks on one CPU for ten seconds, and returns each one's milliseconds.
-fn shared(era: Era, tasks: &[NewTask], groups: &[NewGroup]) -> Vec<u64> {
-    let mut q = Queues::with(era, tasks, groups, false);
-    let numbers = 0..tasks.len() as u32;
-    numbers.clone().for_each(|task| q.fork(0, task));
-    q.schedule(0);
-    q.ticks(0, 2500);
-    q.check();
-    numbers.map(|task| q.ran_ms(task)).collect()
-}
-
-fn groups_share_evenly_whatever_their_number_of_tasks(era: Era) {
-    let ran = shared(era, &[member(0), member(1), member(1), member(1)], &[GROUP; 2]);
-    assert!((4700..=5300).contains(&ran[0]), "{ran:?}");
-}
-
-fn shares_divide_the_cpu(era: Era) {
-    let light = NewGroup { shares: 256, ..GROUP };
-    let ran = shared(era, &[member(0), member(1)], &[GROUP, light]);
-    let share = 100 * ran[0] / (ran[0] + ran[1]);
-    assert!((77..=83).contains(&share), "{ran:?}");
-}
-
-fn nested_group_has_its_parents_share(era: Era) {
-    let inner = NewGroup { parent: Some(0), ..GROUP };
-    let ran = shared(era, &[member(1), FAIR], &[GROUP, inner]);
-    assert!(ran[0].abs_diff(ran[1]) <= 300, "{ran:?}");
 }
 
 fn group_on_two_cpus_weighs_half_on_each(era: Era) {

@@ -12,13 +12,10 @@ use crate::observe::RtStep;
 in_every_era! {
     real_time_comes_before_fair
     priorities_come_first_and_equals_in_order
-    fifo_task_never_ends_its_turn
-    round_robin_tasks_take_turns
     higher_priority_preempts
     pinned_equal_preempts_a_task_that_can_move
     preempted_task_goes_on_first_among_equals
     yielding_task_goes_behind_its_equals
-    hog_leaves_fair_tasks_their_share
     waiting_task_is_pushed_to_an_idle_cpu
     pinned_task_is_not_pushed
     push_stops_where_all_run_higher
@@ -52,27 +49,6 @@ fn priorities_come_first_and_equals_in_order(era: Era) {
     (0..4).for_each(|task| q.fork(0, task));
     let order: Vec<u32> = std::iter::successors(q.schedule(0), |_| q.sleep(0)).collect();
     assert_eq!(order, [3, 1, 0, 2]);
-    q.check();
-}
-
-fn fifo_task_never_ends_its_turn(era: Era) {
-    let mut q = Queues::new(era, &[fifo(10), fifo(10)]);
-    q.fork(0, 0);
-    q.fork(0, 1);
-    q.schedule(0);
-    q.ticks(0, 100);
-    assert_eq!((q.ran_ms(0), q.ran_ms(1)), (400, 0));
-}
-
-fn round_robin_tasks_take_turns(era: Era) {
-    let rr = NewTask { slices: true, ..fifo(10) };
-    let mut q = Queues::new(era, &[rr; 2]);
-    q.fork(0, 0);
-    q.fork(0, 1);
-    q.schedule(0);
-    // A slice is 100 ms.
-    q.ticks(0, 100);
-    assert_eq!((q.ran_ms(0), q.ran_ms(1)), (200, 200));
     q.check();
 }
 
@@ -118,17 +94,6 @@ fn yielding_task_goes_behind_its_equals(era: Era) {
     q.sleep(0);
     // Alone at its priority it keeps the CPU.
     assert!(matches!(q.rq.yields(0, TaskId(0)), Yield::Keeps));
-}
-
-fn hog_leaves_fair_tasks_their_share(era: Era) {
-    let mut q = Queues::new(era, &[FAIR, fifo(10)]);
-    q.fork(0, 0);
-    q.fork(0, 1);
-    q.schedule(0);
-    q.ticks(0, 2500);
-    // 5 % of ten seconds, in steps of a tick.
-    let (fair, rt) = (q.ran_ms(0), q.ran_ms(1));
-    assert!((350..=650).contains(&fair), "fair {fair}, real-time {rt} ms");
 }
 
 fn waiting_task_is_pushed_to_an_idle_cpu(era: Era) {
