@@ -18,26 +18,9 @@ fn arm() {
         "cluster=off",
         "l:overload=perch@16",
     ]);
-    let words = [
-        "cluster",
-        "capacity",
-        "cache",
-        "overload",
-        "steer",
-        "off",
-        "posted",
-        "upstream",
-        "perch",
-        "=",
-        ",",
-        ":",
-        "layout=",
-        "none",
-        "\0",
-        "\u{1b}[31m",
-        " ",
-    ];
-    text("arm", 8000, seeds, &words, &|input, _| {
+    let words = r#"
+cluster¦capacity¦cache¦overload¦steer¦off¦posted¦upstream¦perch¦=¦,¦:¦layout=¦none¦\0¦\u{1b}[31m¦ "#;
+    text("arm", 8000, seeds, words, &|input, _| {
         let arm = String::from_utf8_lossy(input);
         match arm.parse::<Modes>() {
             Ok(modes) => match modes.to_string().parse::<Modes>() {
@@ -69,44 +52,11 @@ fn experiment() {
         fs::create_dir_all(crate::folder()).expect("a folder");
         fs::write(path, read(&tree("experiments").join(figures))).expect("a file");
     }
-    let words = [
-        "[[arm]]",
-        "[[benchmark]]",
-        "[[calibration]]",
-        "[c2c]",
-        "name",
-        "modes",
-        "workload",
-        "places",
-        "rows",
-        "scores",
-        "published",
-        "repetitions",
-        "warmup_ms",
-        "measure_ms",
-        "hz",
-        "era",
-        "\"5.5\"",
-        "machine",
-        "columns",
-        "where",
-        "row",
-        "{n}",
-        "{}",
-        "relative = true",
-        "\"/dev/zero\"",
-        "\"../\"",
-        "=",
-        "[",
-        "]",
-        "{",
-        "}",
-        "\"",
-        "nan",
-        "\0",
-        "\u{1b}",
-    ];
-    text("experiment", 700, files("experiments", ".toml"), &words, &|input, path| {
+    let words = r#"
+[[arm]]¦[[benchmark]]¦[[calibration]]¦[c2c]¦name¦modes¦workload¦places¦rows¦scores¦published¦
+repetitions¦warmup_ms¦measure_ms¦hz¦era¦"5.5"¦machine¦columns¦where¦row¦{n}¦{}¦relative = true¦
+"/dev/zero"¦"../"¦=¦[¦]¦{¦}¦"¦nan¦\0¦\u{1b}"#;
+    text("experiment", 700, files("experiments", ".toml"), words, &|input, path| {
         judged(path, &path.display().to_string(), input)
     });
 }
@@ -114,27 +64,8 @@ fn experiment() {
 /// Figures of one experiment.
 #[test]
 fn figures() {
-    let words = [
-        "benchmark",
-        "where",
-        "row",
-        "baseline",
-        "patched",
-        "unit",
-        ",",
-        "\"",
-        "\"\"",
-        "\r\n",
-        "%",
-        "#",
-        "nan",
-        "inf",
-        "-",
-        " ",
-        "\0",
-        "\u{1b}",
-        "\u{feff}",
-    ];
+    let words = r#"
+benchmark¦where¦row¦baseline¦patched¦unit¦,¦"¦""¦\r\n¦%¦#¦nan¦inf¦-¦ ¦\0¦\u{1b}¦\u{feff}"#;
     let folder = scratch("figures");
     let experiment = read(&tree("experiments/cluster-scan.toml"));
     let experiment = String::from_utf8(experiment).expect("TOML is text");
@@ -146,5 +77,5 @@ fn figures() {
     // Most are changes of the figures that belong to the experiment.
     let own = read(&tree("experiments/cluster-scan.csv"));
     seeds.extend(vec![own; 8]);
-    text("figures", 600, seeds, &words, &|input, _| judged(&path, "figures", input));
+    text("figures", 600, seeds, words, &|input, _| judged(&path, "figures", input));
 }

@@ -51,44 +51,15 @@ CPU:1 [LOST 3 EVENTS]
 
 #[test]
 fn trace_cmd() {
-    let words = [
-        "sched_switch:",
-        "sched_waking:",
-        "sched_wakeup:",
-        "sched_wakeup_new:",
-        "sched_process_fork:",
-        "sched_process_exec:",
-        "prev_pid=",
-        "next_pid=",
-        "prev_state=",
-        "prev_prio=",
-        "comm=",
-        "pid=",
-        "child_pid=",
-        "target_cpu=",
-        "cpus=",
-        "CPU:1 [",
-        "[001] d.h2. 3.000070: ",
-        "( 12) [000] ..s1. ",
-        "# tracer: nop\n",
-        "entries-in-buffer/entries-written: 9/12   #P:4",
-        "a:11 [120] S ==> b:12 [98]",
-        "EVENTS DROPPED]",
-        "<idle>-0",
-        "-",
-        "0x",
-        "[",
-        "]",
-        " ",
-        "\n",
-        "\0",
-        "\u{1b}",
-        ".",
-        ":",
-    ];
+    let words = r#"
+sched_switch:¦sched_waking:¦sched_wakeup:¦sched_wakeup_new:¦sched_process_fork:¦sched_process_exec:¦
+prev_pid=¦next_pid=¦prev_state=¦prev_prio=¦comm=¦pid=¦child_pid=¦target_cpu=¦cpus=¦CPU:1 [¦
+[001] d.h2. 3.000070: ¦( 12) [000] ..s1. ¦# tracer: nop\n¦
+entries-in-buffer/entries-written: 9/12   #P:4¦a:11 [120] S ==> b:12 [98]¦EVENTS DROPPED]¦<idle>-0¦
+-¦0x¦[¦]¦ ¦\n¦\0¦\u{1b}¦.¦:"#;
     let mut seeds = vec![read(&tree("crates/perch-import/tests/import/fixture.txt"))];
     seeds.extend(strings(&[KERNEL, SHORT]));
-    text("trace_cmd", 5000, seeds, &words, &|input, _| {
+    text("trace_cmd", 5000, seeds, words, &|input, _| {
         judged(import_text(&mut &input[..], &Options::default()), input)
     });
 }

@@ -52,12 +52,10 @@ fn reply() {
 
 #[test]
 fn counts() {
-    let words = [
-        "slot", "end", "cpu", "user", "kernel", "code", "time", "waited", "aside", "moved",
-        "rounds", "accesses", " ", "\n", "\0",
-    ];
+    let words = r#"
+slot¦end¦cpu¦user¦kernel¦code¦time¦waited¦aside¦moved¦rounds¦accesses¦ ¦\n¦\0"#;
     let seeds = files("crates/perch-fuzz/seeds/counts", ".txt");
-    text("counts", 7000, seeds, &words, &|input, _| match Counted::parse(&String::from_utf8_lossy(
+    text("counts", 7000, seeds, words, &|input, _| match Counted::parse(&String::from_utf8_lossy(
         input,
     )) {
         Ok(_) => Ok(()),
@@ -72,7 +70,7 @@ fn symbols() {
         "ffffffff81000000 T _text\nffffffff81000040 t secondary_startup\nffffffff81000140 D data\n",
         "ffff800008000000 T _text\nffff800008010000 t do_one [module]\n",
     ]);
-    text("symbols", 7000, seeds, &["T", "t", " ", "[m]", "0", "ffffffffffffffff"], &|input, _| {
+    text("symbols", 7000, seeds, "T¦t¦ ¦[m]¦0¦ffffffffffffffff", &|input, _| {
         let symbols = Symbols::parse(&String::from_utf8_lossy(input));
         for address in [0, 0xffff_ffff_8100_0050, u64::MAX] {
             symbols.find(address);

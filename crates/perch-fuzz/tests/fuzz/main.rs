@@ -62,8 +62,23 @@ fn files(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| read(path)).collect()
 }
 
+/// The words of a list, with ¦ between them. A line may end behind that; controls are escaped as in
+/// Rust.
+fn words(list: &str) -> Vec<String> {
+    let escapes = [("n", "\n"), ("r", "\r"), ("t", "\t"), ("0", "\0"), ("u{1b}", "\u{1b}")];
+    let others = [("u{202e}", "\u{202e}"), ("u{feff}", "\u{feff}")];
+    let escapes = escapes.into_iter().chain(others);
+    let mean = |word: &str| {
+        let word = word.strip_prefix('\n').unwrap_or(word).to_string();
+        escapes.clone().fold(word, |word, (name, is)| word.replace(&format!("\\{name}"), is))
+    };
+    list.split('¦').map(mean).collect()
+}
+
 /// Tries inputs of a text.
-fn text(name: &'static str, inputs: u32, seeds: Vec<Vec<u8>>, words: &[&str], check: Check) {
+fn text(name: &'static str, inputs: u32, seeds: Vec<Vec<u8>>, list: &str, check: Check) {
+    let list = words(list);
+    let words: &[&str] = &list.iter().map(String::as_str).collect::<Vec<_>>();
     let target = Target { name, inputs, seeds, words, binary: false, seal: |_| {}, check };
     perch_fuzz::fuzz(&target, &folder());
 }

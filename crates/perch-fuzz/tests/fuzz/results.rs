@@ -11,40 +11,11 @@ use crate::{files, text};
 #[test]
 fn results() {
     let seeds = files("crates/perch-fuzz/seeds/results", ".json");
-    let words = [
-        "\"arms\":",
-        "\"scores\":",
-        "\"latency\":",
-        "\"buckets\":",
-        "\"cpus\":",
-        "\"busy_pct\":",
-        "\"cells\":",
-        "\"loads\":",
-        "\"machine_toml\":",
-        "\"statistics\":",
-        "\"iterations\":",
-        "\"contention\":",
-        "\"further\":",
-        "\"summary\":",
-        "null",
-        "true",
-        "[]",
-        "{}",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        ":",
-        "\"",
-        "<script>",
-        "\\u001b",
-        "\0",
-        "1e308",
-        "-1e308",
-        "5e-324",
-    ];
-    text("results", 2000, seeds, &words, &|input, _: &Path| {
+    let words = r#"
+"arms":¦"scores":¦"latency":¦"buckets":¦"cpus":¦"busy_pct":¦"cells":¦"loads":¦"machine_toml":¦
+"statistics":¦"iterations":¦"contention":¦"further":¦"summary":¦null¦true¦[]¦{}¦
+[¦]¦{¦}¦,¦:¦"¦<script>¦\u001b¦\0¦1e308¦-1e308¦5e-324"#;
+    text("results", 2000, seeds, words, &|input, _: &Path| {
         let text = String::from_utf8_lossy(input);
         match Results::parse(&text) {
             Ok(results) => {

@@ -30,43 +30,10 @@ axes.hardware.ipi_ns.llc = { from = 100, to = 900 }
 
 #[test]
 fn sweep() {
-    let words = [
-        "machine",
-        "workload",
-        "arm",
-        "era",
-        "seed",
-        "hz",
-        "from",
-        "to",
-        "step",
-        "points",
-        "scale",
-        "\"log\"",
-        "hardware",
-        "numa",
-        ".",
-        "=",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        "\"",
-        "<=",
-        "==",
-        "cpus",
-        "*",
-        "-",
-        "1e9",
-        "9223372036854775807",
-        "nan",
-        "inf",
-        "\n",
-        "\0",
-        "\u{1b}",
-    ];
-    text("sweep", 1000, strings(&[SWEEP]), &words, &|input, _| {
+    let words = r#"
+machine¦workload¦arm¦era¦seed¦hz¦from¦to¦step¦points¦scale¦"log"¦hardware¦numa¦.¦=¦[¦]¦{¦}¦,¦"¦<=¦
+==¦cpus¦*¦-¦1e9¦9223372036854775807¦nan¦inf¦\n¦\0¦\u{1b}"#;
+    text("sweep", 1000, strings(&[SWEEP]), words, &|input, _| {
         let found = Sweep::from_toml(&String::from_utf8_lossy(input), "s.toml");
         let sweep = match found {
             Ok(sweep) => sweep.within(limits()),
@@ -90,33 +57,13 @@ fn sweep() {
 /// A simulation that is accepted is the same one when it is written and read again.
 #[test]
 fn simulation() {
-    let words = [
-        "\"machine\"",
-        "\"machine_toml\"",
-        "\"changed\"",
-        "\"workload\"",
-        "\"effort\"",
-        "\"quick\"",
-        "\"seed\"",
-        "hardware.transfer_ns.llc",
-        "numa.distance",
-        ":",
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        "null",
-        "-1",
-        "1e400",
-        "4294967295",
-        "\\u0000",
-        "\u{1b}",
-    ];
+    let words = r#"
+"machine"¦"machine_toml"¦"changed"¦"workload"¦"effort"¦"quick"¦"seed"¦hardware.transfer_ns.llc¦
+numa.distance¦:¦{¦}¦[¦]¦,¦null¦-1¦1e400¦4294967295¦\u0000¦\u{1b}"#;
     let seed = r#"{"machine": "kunpeng920", "changed": {"hardware.transfer_ns.llc": 40},
  "workload": "pipe:pairs=4", "era": "6.5", "modes": "cluster=posted",
  "effort": {"warmup_ms": 20, "measure_ms": 50, "repetitions": 5}, "seed": 1}"#;
-    text("simulation", 800, strings(&[seed]), &words, &|input, _| {
+    text("simulation", 800, strings(&[seed]), words, &|input, _| {
         let read = Simulation::from_json(&String::from_utf8_lossy(input), "s.json");
         let prepared = match read.and_then(|one| one.prepare("s.json", limits())) {
             Ok(prepared) => prepared,
@@ -146,10 +93,9 @@ fn stored() {
     let key = prepared.key.as_str();
     let path = folder.join(format!("results/{}/{key}.json", &key[..2]));
     let seed = fs::read(&path).expect("it is there");
-    let words =
-        ["\"key\"", "\"digest\"", "\"values\"", "null", "0", "1e9", ",", "{", "}", "[", "]"];
+    let words = r#""key"¦"digest"¦"values"¦null¦0¦1e9¦,¦{¦}¦[¦]"#;
     let original = stored.clone();
-    text("stored", 1500, vec![seed], &words, &|input, _| {
+    text("stored", 1500, vec![seed], words, &|input, _| {
         fs::write(&path, input).expect("a file");
         let faults = store.verify().expect("the folders are there");
         match store.get(&prepared.key) {

@@ -6,20 +6,17 @@ use std::sync::Arc;
 
 use perch_fuzz::{Target, fuzz, refused, refused_at};
 use perch_machine::Machine;
-use perch_policy::{Era, Modes, Policy, Topology};
-use perch_sim::{RootDomain, Scenario};
+use perch_sim::Scenario;
 use perch_workload::Workload;
 
 use crate::{budget, files, folder, strings, text, tree};
 
-/// A small machine of unequal CPUs, and the kernel's view of it.
-struct Juno(Arc<Machine>, Arc<Topology>);
+/// A small machine of unequal CPUs.
+struct Juno(Arc<Machine>);
 
 impl Juno {
     fn new() -> Juno {
-        let machine = perch_machine::library::load("juno").unwrap();
-        let topology = Topology::new(&machine);
-        Juno(Arc::new(machine), topology)
+        Juno(Arc::new(perch_machine::library::load("juno").unwrap()))
     }
 
     /// Reads a workload and runs it for a moment.
@@ -28,19 +25,7 @@ impl Juno {
             Ok(workload) => workload,
             Err(error) => return refuse(&error.to_string()),
         };
-        let scenario = Scenario {
-            machine: self.0.clone(),
-            topology: self.1.clone(),
-            policy: Policy::new(Era::V7_2, Modes::default()),
-            hz: 250,
-            root_domain: RootDomain::Stock,
-            scheduler: None,
-            workload,
-            warmup_ns: 0,
-            measure_ns: 1_000_000,
-            seed: 1,
-        };
-        match scenario.run() {
+        match Scenario::plain(self.0.clone(), workload, 1_000_000).run() {
             Ok(_) => Ok(()),
             Err(error) => refused(&error.to_string(), "", spec.as_bytes()),
         }
@@ -68,36 +53,11 @@ fn workload() {
         "runsleep:tasks=3,class=fifo:9",
     ]);
     seeds.extend(strings(&["udp_rr", "pipe", "vm", "ffmpeg", "recorded", "rtapp"]));
-    let words = [
-        "where=",
-        "node0",
-        "0-5",
-        "all",
-        "llc0",
-        "/cpu",
-        "class=",
-        "rr:1",
-        "fifo:99",
-        "fair",
-        "inside=",
-        "vm:",
-        "uclamp_min=",
-        "hogs=4x4",
-        "shares=",
-        "=",
-        ",",
-        ":",
-        "n=",
-        "spread=",
-        "\0",
-        "\u{1b}[0m",
-        "nice=",
-        "priority=",
-        "kernel_us=",
-        "kworker_ms=",
-    ];
+    let words = r#"
+where=¦node0¦0-5¦all¦llc0¦/cpu¦class=¦rr:1¦fifo:99¦fair¦inside=¦vm:¦uclamp_min=¦hogs=4x4¦shares=¦=¦
+,¦:¦n=¦spread=¦\0¦\u{1b}[0m¦nice=¦priority=¦kernel_us=¦kworker_ms="#;
     let juno = Juno::new();
-    text("workload", 5000, seeds, &words, &|input, _| {
+    text("workload", 5000, seeds, words, &|input, _| {
         let spec = String::from_utf8_lossy(input);
         // A workload of a file is tried below; here it would be a file of anybody's.
         let spec = spec.replace("recorded:", "recorded;").replace("rtapp:", "rtapp;");
@@ -107,68 +67,16 @@ fn workload() {
 
 #[test]
 fn rt_app() {
-    let words = [
-        "\"tasks\":",
-        "\"global\":",
-        "\"phases\":",
-        "\"loop\":",
-        "\"run\":",
-        "\"runtime\":",
-        "\"sleep\":",
-        "\"timer\":",
-        "{\"ref\":\"tick\",\"period\":1000}",
-        "\"lock\":",
-        "\"unlock\":",
-        "\"wait\":",
-        "\"signal\":",
-        "\"broad\":",
-        "\"sync\":",
-        "\"barrier\":",
-        "\"suspend\":",
-        "\"resume\":",
-        "\"fork\":",
-        "\"a\"",
-        "\"sem_post\":",
-        "\"sem_wait\":",
-        "\"SCHED_DEADLINE\"",
-        "\"dl-runtime\":",
-        "\"/x\"",
-        "1.5",
-        "\"instance\":",
-        "\"priority\":",
-        "\"policy\":",
-        "\"SCHED_FIFO\"",
-        "\"cpus\":",
-        "\"nodes_membind\":",
-        "\"taskgroup\":",
-        "\"mem\":",
-        "\"iorun\":",
-        "\"calibration\":",
-        "\"CPU0\"",
-        "\"delay\":",
-        "\"util_min\":",
-        "\"mode\":",
-        "{",
-        "}",
-        "[",
-        "]",
-        ":",
-        ",",
-        "\"",
-        "\\u0000",
-        "\\ud800",
-        "/*",
-        "*/",
-        "null",
-        "true",
-        "{{{{",
-        "[[[[[[[[",
-        "\u{1b}",
-        "\0",
-    ];
+    let words = r#"
+"tasks":¦"global":¦"phases":¦"loop":¦"run":¦"runtime":¦"sleep":¦"timer":¦
+{"ref":"tick","period":1000}¦"lock":¦"unlock":¦"wait":¦"signal":¦"broad":¦"sync":¦"barrier":¦
+"suspend":¦"resume":¦"fork":¦"a"¦"sem_post":¦"sem_wait":¦"SCHED_DEADLINE"¦"dl-runtime":¦"/x"¦1.5¦
+"instance":¦"priority":¦"policy":¦"SCHED_FIFO"¦"cpus":¦"nodes_membind":¦"taskgroup":¦"mem":¦
+"iorun":¦"calibration":¦"CPU0"¦"delay":¦"util_min":¦"mode":¦{¦}¦[¦]¦:¦,¦"¦\u0000¦\ud800¦/*¦*/¦null¦
+true¦{{{{¦[[[[[[[[¦\u{1b}¦\0"#;
     let seeds = files("crates/perch-fuzz/seeds/rt_app", ".json");
     let juno = Juno::new();
-    text("rt_app", 4000, seeds, &words, &|input, path| {
+    text("rt_app", 4000, seeds, words, &|input, path| {
         let path = path.display().to_string();
         juno.run(&format!("rtapp:{path}"), |said| refused(said, &path, input))
     });
@@ -178,37 +86,16 @@ fn rt_app() {
 fn recorded() {
     let mut seeds = files("crates/perch-fuzz/seeds/recorded", ".workload");
     seeds.push(crate::read(&tree("crates/perch-import/tests/import/fixture.workload")));
-    let words = [
-        "task 3 ",
-        "span ",
-        "process=",
-        "nice=",
-        "start=forked",
-        "class=fifo:9",
-        "class=fair",
-        "name=",
-        "c1",
-        "w0",
-        "a1",
-        "s1",
-        "n1",
-        "f2",
-        "e",
-        "c3600000000000",
-        "#",
-        " ",
-        "\n",
-        "\0",
-        "\u{1b}",
-        "-",
-        "=",
-    ];
+    let words = r#"
+task 3 ¦span ¦process=¦nice=¦start=forked¦class=fifo:9¦class=fair¦name=¦c1¦w0¦a1¦s1¦n1¦f2¦e¦
+c3600000000000¦#¦ ¦\n¦\0¦\u{1b}¦-¦="#;
+    let list = crate::words(words);
     let juno = Juno::new();
     let target = Target {
         name: "recorded",
         inputs: 3500,
         seeds,
-        words: &words,
+        words: &list.iter().map(String::as_str).collect::<Vec<_>>(),
         binary: false,
         seal: counted,
         check: &|input, path| {
