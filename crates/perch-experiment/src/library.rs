@@ -47,6 +47,7 @@ pub fn resolve_within(name_or_path: &str, budget: Budget) -> Result<Experiment, 
 
 #[cfg(test)]
 mod tests {
+    use perch_sim::Scenario;
     use perch_workload::Workload;
 
     use super::*;
@@ -82,35 +83,29 @@ mod tests {
         }
     }
 
+    /// Of each experiment the cells whose baselines may be fitted, and nothing else.
     #[test]
-    fn of_the_capacity_wake_up_only_means_of_baselines_are_fitted() {
-        let experiment = resolve("capacity-wakeup").unwrap();
-        assert_eq!(experiment.loads.len(), 5);
-        for load in &experiment.loads {
-            assert_eq!(load.effort.repetitions, 100, "{}", load.path());
-        }
-        for cell in &experiment.cells {
-            let fitted = cell.calibration.as_ref().map(|c| c.columns.as_slice());
+    fn no_other_baselines_are_fitted_than_the_sources_allow() {
+        let may: [(&str, fn(&crate::Cell) -> bool); 3] = [
             // The phantom machine has pixel3's hardware, whose costs were fitted on pixel3's own
             // cells.
-            let own = cell.row == "mean" && cell.place != "pixel3-phantom";
-            let expected = own.then(|| ["baseline".to_string()]);
-            assert_eq!(fitted, expected.as_ref().map(|c| c.as_slice()), "{}", cell.path());
+            ("capacity-wakeup", |cell| cell.row == "mean" && cell.place != "pixel3-phantom"),
+            // Issue 5: "calibrate on the baseline column's n=1 and n=239 rows only", of the Xeon's
+            // table.
+            ("cache-inhibit", |cell| ["n=1:", "n=239:"].iter().any(|n| cell.row.starts_with(n))),
+            // All figures are multiples of baselines that nobody knows.
+            ("queue-steer", |_| false),
+        ];
+        for (name, may) in may {
+            for cell in &resolve(name).unwrap().cells {
+                let fitted = cell.calibration.as_ref().map(|c| c.columns.join(","));
+                let expected = may(cell).then(|| "baseline".to_string());
+                assert_eq!(fitted, expected, "{name}: {}", cell.path());
+                assert!(name != "queue-steer" || cell.judging.relative, "{}", cell.path());
+            }
         }
-    }
-
-    /// Issue 5 says: "calibrate on the baseline column's n=1 and n=239 rows only", of the Xeon's
-    /// table.
-    #[test]
-    fn of_the_inhibition_two_rows_of_the_baseline_are_fitted() {
-        let experiment = resolve("cache-inhibit").unwrap();
-        for cell in &experiment.cells {
-            let fitted = cell.calibration.as_ref().map(|c| c.columns.as_slice());
-            let may = cell.row.starts_with("n=1:") || cell.row.starts_with("n=239:");
-            let expected = may.then(|| ["baseline".to_string()]);
-            let expected = expected.as_ref().map(|c| c.as_slice());
-            assert_eq!(fitted, expected, "{}", cell.path());
-        }
+        let loads = resolve("capacity-wakeup").unwrap().loads;
+        assert_eq!(loads.iter().map(|load| load.effort.repetitions).collect::<Vec<_>>(), [100; 5]);
     }
 
     /// The file has one simulation for each row of the machine's load, whatever number of cells the
@@ -160,16 +155,6 @@ mod tests {
         assert_eq!(line.users.iter().map(|u| u.records).sum::<u64>(), 1502);
     }
 
-    /// All figures are multiples of baselines that nobody knows, so no cost can be fitted to them.
-    #[test]
-    fn of_the_steering_nothing_is_fitted_and_all_is_relative() {
-        let experiment = resolve("queue-steer").unwrap();
-        for cell in &experiment.cells {
-            let (judging, path) = (&cell.judging, cell.path());
-            assert!(judging.relative && cell.calibration.is_none(), "{path}");
-        }
-    }
-
     /// On bare metal every task is in the root group, which steering leaves alone: every decision
     /// of every arm is the same, from the first to the last.
     #[test]
@@ -179,17 +164,13 @@ mod tests {
         for load in bare.clone() {
             let traces = experiment.arms.iter().map(|arm| {
                 let mut trace = Vec::new();
-                let scenario = perch_sim::Scenario {
-                    machine: load.machine.clone(),
-                    topology: perch_policy::Topology::new(&load.machine),
+                let workload = Workload::parse(&load.workload, &load.machine).unwrap();
+                let scenario = Scenario {
                     policy: perch_policy::Policy::new(experiment.era, arm.modes),
                     hz: experiment.hz,
                     root_domain: experiment.root_domain,
-                    scheduler: None,
-                    workload: Workload::parse(&load.workload, &load.machine).unwrap(),
-                    warmup_ns: 0,
-                    measure_ns: 100_000_000,
                     seed: 7,
+                    ..Scenario::plain(load.machine.clone(), workload, 100_000_000)
                 };
                 scenario.run_traced(&mut trace).unwrap();
                 trace

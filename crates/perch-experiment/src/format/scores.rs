@@ -156,81 +156,32 @@ mod tests {
         assert_eq!([0, 1, 4, 6].map(change), [-10.0, 25.0, -2.0, -9.0]);
     }
 
+    /// Changes of the file, the line that the error blames for each, and words of the error.
+    const CONTRADICTORY: &str = r#"
+printed = "fall"\nscores | scores | name = "several" | `benchmark.printed` | several/all/two:wake_p50.0 of figures.csv:2 changes the other way | expected printed = "fall"
+printed = "fall"\nscores | printed = "up"\nscores | printed = "fall" | unknown variant `up` | `rise` or `fall`
+within_rounded = 1 } | within_rounded = -1 } | within_rounded = 1 } | `within_rounded`: -1 is not a distance | 0 or more
+"rps20", unit = "req/s" | "rps20", unit = "us" | "rps20" | `benchmark.scores.unit` | was published in `req/s`
+"rps20" | "wake_p50.0" | "rps20" | `benchmark.scores` | `wake_p50.0` is there twice
+scores = [ | unit = "us"\nscores = [ | name = "several" | beside several scores | expected each score to say so
+unit = "times" |  | name = "multiples" | `benchmark.unit` | it has no unit
+keys = { two = | keys = { four = | keys = { | `benchmark.keys` | no row `four` | expected one of two, n=3
+row = "two:*" | row = "four:*" | benchmarks = [ | `calibration` | there is no cell several/all/four:*
+,\n    { name = "wake_p99.0", unit = "us" },\n] | ,\n] | name = "scores" | two:wake_p99.0 of figures.csv:3 | must be simulated
+"#;
+
     #[test]
     fn what_contradicts_itself_is_named_with_line_and_key() {
-        for (from, to, blamed, words) in [
-            (
-                "printed = \"fall\"\nscores",
-                "scores",
-                "name = \"several\"",
-                &[
-                    "`benchmark.printed`",
-                    "several/all/two:wake_p50.0 of figures.csv:2 changes the other way",
-                    "expected printed = \"fall\"",
-                ][..],
-            ),
-            (
-                "printed = \"fall\"\nscores",
-                "printed = \"up\"\nscores",
-                "printed = \"fall\"",
-                &["unknown variant `up`", "`rise` or `fall`"],
-            ),
-            (
-                "within_rounded = 1 }",
-                "within_rounded = -1 }",
-                "within_rounded = 1 }",
-                &["`within_rounded`: -1 is not a distance", "0 or more"],
-            ),
-            (
-                "\"rps20\", unit = \"req/s\"",
-                "\"rps20\", unit = \"us\"",
-                "\"rps20\"",
-                &["`benchmark.scores.unit`", "was published in `req/s`"],
-            ),
-            (
-                "\"rps20\"",
-                "\"wake_p50.0\"",
-                "\"rps20\"",
-                &["`benchmark.scores`", "`wake_p50.0` is there twice"],
-            ),
-            (
-                "scores = [",
-                "unit = \"us\"\nscores = [",
-                "name = \"several\"",
-                &["beside several scores", "expected each score to say so"],
-            ),
-            (
-                "unit = \"times\"",
-                "",
-                "name = \"multiples\"",
-                &["`benchmark.unit`", "it has no unit"],
-            ),
-            (
-                "keys = { two =",
-                "keys = { four =",
-                "keys = {",
-                &["`benchmark.keys`", "no row `four`", "expected one of two, n=3"],
-            ),
-            (
-                "row = \"two:*\"",
-                "row = \"four:*\"",
-                "benchmarks = [",
-                &["`calibration`", "there is no cell several/all/four:*"],
-            ),
-            (
-                ",\n    { name = \"wake_p99.0\", unit = \"us\" },\n]",
-                ",\n]",
-                "name = \"scores\"",
-                &["two:wake_p99.0 of figures.csv:3", "must be simulated"],
-            ),
-        ] {
-            assert!(SCORES.contains(from), "the file no longer says `{from}`");
-            let error = read(&SCORES.replacen(from, to, 1)).unwrap_err();
+        for row in CONTRADICTORY.lines().skip(1) {
+            let columns: Vec<&str> = row.split(" | ").collect();
+            let [from, to] = [0, 1].map(|column| columns[column].replace("\\n", "\n"));
+            assert!(SCORES.contains(&from), "the file no longer says `{from}`");
+            let error = read(&SCORES.replacen(&from, &to, 1)).unwrap_err();
             let message = error.to_string();
-            let line = SCORES.lines().position(|line| line.contains(blamed));
+            let line = SCORES.lines().position(|line| line.contains(columns[2]));
             let place = format!("e.toml:{}", line.unwrap() + 1);
-            for words in words.iter().copied().chain([place.as_str()]) {
-                assert!(message.contains(words), "{from}: `{words}`: {message}");
+            for words in columns[3..].iter().copied().chain([place.as_str()]) {
+                assert!(message.contains(words), "{row}: `{words}`: {message}");
             }
         }
     }

@@ -87,128 +87,42 @@ fn the_machine_of_the_file_is_not_needed_where_every_place_has_its_own() {
     assert_eq!(experiment.loads[2].machine.name, "pixel3");
 }
 
-/// A change of the file, the line that the error blames for it, and words of the error.
-type Contradiction = (&'static str, &'static str, &'static str, &'static [&'static str]);
-
-/// Names of machines, workloads and statistics that do not exist, or that were not published.
-const UNKNOWN: &[Contradiction] = &[
-    (
-        "machine = \"pixel3\"",
-        "machine = \"pixle3\"",
-        "machine = \"pixel3\"",
-        &["`benchmark.place.machine`", "did you mean pixel3"],
-    ),
-    (
-        "machine = \"pixel3\"",
-        "machin = \"pixel3\"",
-        "machine = \"pixel3\"",
-        &["unknown field `machin`", "`machine`"],
-    ),
-    (
-        "workload = \"tbench:n=3\"",
-        "workload = \"tbench:n=x\"",
-        "workload = \"tbench:n=3\"",
-        &["`benchmark.place.workload`", "n=x"],
-    ),
-    (
-        "workload = \"tbench:n=2\"",
-        "workload = \"tbench:{row}\"",
-        "workload = \"tbench:n=2\"",
-        &["`{row}` in a workload whose rows are statistics", "one workload for all"],
-    ),
-    (
-        "workload = \"tbench:n=2\"",
-        "",
-        "name = \"juno\"",
-        &["`juno` has no workload", "expected `workload` in its [[benchmark.place]]"],
-    ),
-    (
-        "\"99th\"]",
-        "\"99%\"]",
-        "\"99th\"]",
-        &["`benchmark.statistics`", "no statistic `99%`", "expected mean, std, min, max"],
-    ),
-    (
-        "\"99th\"]",
-        "\"98th\"]",
-        "\"99th\"]",
-        &["`benchmark.statistics`", "pairs/juno/98th has no figures", "figures.csv"],
-    ),
-    (
-        "\"99th\"]",
-        "\"99th\", \"mean\"]",
-        "\"99th\"]",
-        &["`benchmark.statistics`", "pairs/juno/mean is there twice"],
-    ),
-    (
-        ", \"99th\"]",
-        "]",
-        "name = \"statistics\"",
-        &["pairs/juno/99th of figures.csv:4", "every published row must be simulated"],
-    ),
-];
+/// Changes of the file, the line that the error blames for each, and words of the error. Names of
+/// machines, workloads and statistics that do not exist, or that were not published.
+const UNKNOWN: &str = r#"
+machine = "pixel3" | machine = "pixle3" | machine = "pixel3" | `benchmark.place.machine` | did you mean pixel3
+machine = "pixel3" | machin = "pixel3" | machine = "pixel3" | unknown field `machin` | `machine`
+workload = "tbench:n=3" | workload = "tbench:n=x" | workload = "tbench:n=3" | `benchmark.place.workload` | n=x
+workload = "tbench:n=2" | workload = "tbench:{row}" | workload = "tbench:n=2" | `{row}` in a workload whose rows are statistics | one workload for all
+workload = "tbench:n=2" |  | name = "juno" | `juno` has no workload | expected `workload` in its [[benchmark.place]]
+"99th"] | "99%"] | "99th"] | `benchmark.statistics` | no statistic `99%` | expected mean, std, min, max
+"99th"] | "98th"] | "99th"] | `benchmark.statistics` | pairs/juno/98th has no figures | figures.csv
+"99th"] | "99th", "mean"] | "99th"] | `benchmark.statistics` | pairs/juno/mean is there twice
+, "99th"] | ] | name = "statistics" | pairs/juno/99th of figures.csv:4 | every published row must be simulated
+"#;
 
 /// Keys that contradict each other or the published figures.
-const CONTRADICTORY: &[Contradiction] = &[
-    (
-        "statistics = [",
-        "rows = [\"n=1\"]\nstatistics = [",
-        "name = \"pairs\"",
-        &["both workloads and statistics", "expected either rows"],
-    ),
-    ("rows = [\"n=1\"]", "", "name = \"plain\"", &["it has no rows", "expected either rows"]),
-    ("places = [\"all\"]", "", "name = \"plain\"", &["it has no places", "expected either places"]),
-    (
-        "statistics = [",
-        "places = [\"juno\"]\nstatistics = [",
-        "name = \"pairs\"",
-        &["places in both forms", "expected either places"],
-    ),
-    (
-        "unit = \"MB/s\"",
-        "unit = \"GB/s\"",
-        "unit = \"MB/s\"",
-        &["`benchmark.unit`", "pairs/juno/mean was published in `MB/s`"],
-    ),
-    (
-        "repetitions = 20",
-        "repetitions = 1",
-        "repetitions = 20",
-        &["`repetitions`", "1 iteration has no std", "expected at least 2"],
-    ),
-    (
-        "repetitions = 30",
-        "repetitions = 1",
-        "repetitions = 30",
-        &["`repetitions`", "1 iteration has no std"],
-    ),
-    (
-        "places = [\"phone\"]",
-        "rows = [\"mean\"]",
-        "places = [\"phone\"]",
-        &["`benchmark.effort.rows`", "share their simulations", "expected no `rows`"],
-    ),
-    (
-        "places = [\"phone\"]",
-        "places = [\"phones\"]",
-        "places = [\"phone\"]",
-        &["`benchmark.effort.places`", "no place `phones`", "expected one of juno, phone"],
-    ),
-    (
-        "row = \"mean\"",
-        "row = \"median\"",
-        "benchmarks = [",
-        &["`calibration`", "no cell pairs/juno/median"],
-    ),
-];
+const CONTRADICTORY: &str = r#"
+statistics = [ | rows = ["n=1"]\nstatistics = [ | name = "pairs" | both workloads and statistics | expected either rows
+rows = ["n=1"] |  | name = "plain" | it has no rows | expected either rows
+places = ["all"] |  | name = "plain" | it has no places | expected either places
+statistics = [ | places = ["juno"]\nstatistics = [ | name = "pairs" | places in both forms | expected either places
+unit = "MB/s" | unit = "GB/s" | unit = "MB/s" | `benchmark.unit` | pairs/juno/mean was published in `MB/s`
+repetitions = 20 | repetitions = 1 | repetitions = 20 | `repetitions` | 1 iteration has no std | expected at least 2
+repetitions = 30 | repetitions = 1 | repetitions = 30 | `repetitions` | 1 iteration has no std
+places = ["phone"] | rows = ["mean"] | places = ["phone"] | `benchmark.effort.rows` | share their simulations | expected no `rows`
+places = ["phone"] | places = ["phones"] | places = ["phone"] | `benchmark.effort.places` | no place `phones` | expected one of juno, phone
+row = "mean" | row = "median" | benchmarks = [ | `calibration` | no cell pairs/juno/median
+"#;
 
 #[test]
 fn what_contradicts_itself_is_named_with_file_line_and_key() {
-    for &(from, to, blamed, words) in UNKNOWN.iter().chain(CONTRADICTORY) {
-        let message = refused(from, to);
-        let place = format!("e.toml:{}", line(blamed));
-        for words in words.iter().copied().chain([place.as_str()]) {
-            assert!(message.contains(words), "{from} -> {to}: `{words}`: {message}");
+    for row in UNKNOWN.lines().skip(1).chain(CONTRADICTORY.lines().skip(1)) {
+        let columns: Vec<&str> = row.split(" | ").collect();
+        let message = refused(columns[0], &columns[1].replace("\\n", "\n"));
+        let place = format!("e.toml:{}", line(columns[2]));
+        for words in columns[3..].iter().copied().chain([place.as_str()]) {
+            assert!(message.contains(words), "{row}: `{words}`: {message}");
         }
     }
 }

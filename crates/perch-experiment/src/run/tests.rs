@@ -47,6 +47,14 @@ fn run_with(
     super::run_with(experiment, options, (progress, each, &mut |_| {}), &simulate)
 }
 
+fn quietly(
+    experiment: &Experiment,
+    options: &RunOptions,
+    simulate: impl Simulate,
+) -> Result<Report, ExperimentError> {
+    run_with(experiment, options, &|_, _| {}, &mut |_| Ok(()), simulate)
+}
+
 /// Every report on the way has the first tables of the last one, a table more each time.
 #[test]
 fn tables_come_as_soon_as_they_are_finished_and_in_order() {
@@ -66,7 +74,7 @@ fn tables_come_as_soon_as_they_are_finished_and_in_order() {
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
-    run_with(&experiment(), options, &|_, _| {}, &mut |_| Ok(()), formula)
+    quietly(&experiment(), options, formula)
 }
 
 #[test]
@@ -163,7 +171,7 @@ fn no_worker_waits_at_the_end_of_a_table() {
         formula(trial)
     };
     let options = RunOptions { repetitions: Some(2), ..with(2, "tbench/*") };
-    let report = run_with(&experiment(), &options, &|_, _| {}, &mut |_| Ok(()), wait);
+    let report = quietly(&experiment(), &options, wait);
     assert_eq!(report.unwrap().cells.len(), 14);
 }
 
@@ -176,7 +184,7 @@ fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
         seen.lock().unwrap().push((key, trial.seed));
         formula(trial)
     };
-    let report = run_with(&experiment(), &options, &|_, _| {}, &mut |_| Ok(()), note).unwrap();
+    let report = quietly(&experiment(), &options, note).unwrap();
     let seen = seen.into_inner().unwrap();
     let distinct: HashSet<_> = seen.iter().cloned().collect();
     let seeds: HashSet<u64> = seen.iter().map(|(_, seed)| *seed).collect();
@@ -193,7 +201,7 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
         let cell = cells.find(|cell| cell.path() == trial.load.path());
         Ok(scored(cell.unwrap().published.baseline))
     };
-    let report = run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), by_cell).unwrap();
+    let report = quietly(&given, &options, by_cell).unwrap();
     for (found, given) in report.cells.iter().zip(&given.cells) {
         assert_eq!((&found.benchmark, &found.row), (&given.benchmark, &given.row));
         assert!(found.baseline_ratio.is_some_and(|ratio| (ratio - 1.0).abs() < 1e-9));
@@ -246,8 +254,7 @@ fn an_iteration_is_simulated_once_and_serves_every_row() {
         seen.lock().unwrap().push((trial.load.path(), arm, trial.repetition));
         formula(trial)
     };
-    let report =
-        run_with(&statistics(), &with(2, "pairs/*"), &|_, _| {}, &mut |_| Ok(()), note).unwrap();
+    let report = quietly(&statistics(), &with(2, "pairs/*"), note).unwrap();
     let seen = seen.into_inner().unwrap();
     let distinct: HashSet<_> = seen.iter().collect();
     assert_eq!((seen.len(), distinct.len()), (100, 100), "2 arms of 20 and of 30");
@@ -257,8 +264,7 @@ fn an_iteration_is_simulated_once_and_serves_every_row() {
 
 #[test]
 fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
-    let report =
-        run_with(&statistics(), &with(1, "*"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
+    let report = quietly(&statistics(), &with(1, "*"), formula).unwrap();
     let places: Vec<_> = report.iterations.iter().map(|found| found.place.as_str()).collect();
     assert_eq!(places, ["juno", "phone"], "`plain` has none: its rows are workloads");
     let phone = &report.iterations[1];
@@ -280,10 +286,9 @@ fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
 
 #[test]
 fn a_row_alone_shows_what_it_shows_among_the_others() {
-    let all = run_with(&statistics(), &with(3, "*"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
+    let all = quietly(&statistics(), &with(3, "*"), formula).unwrap();
     for only in ["pairs/juno/99th", "*/phone/std", "*/mean"] {
-        let some =
-            run_with(&statistics(), &with(1, only), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
+        let some = quietly(&statistics(), &with(1, only), formula).unwrap();
         assert!(some.cells.iter().all(|cell| all.cells.contains(cell)), "{only}");
         assert!(some.iterations.iter().all(|found| all.iterations.contains(found)));
     }
@@ -291,9 +296,7 @@ fn a_row_alone_shows_what_it_shows_among_the_others() {
 
 #[test]
 fn only_the_baseline_mean_is_fitted_and_a_fitted_row_counts_nowhere() {
-    let report =
-        run_with(&statistics(), &with(1, "pairs/juno/*"), &|_, _| {}, &mut |_| Ok(()), formula)
-            .unwrap();
+    let report = quietly(&statistics(), &with(1, "pairs/juno/*"), formula).unwrap();
     let fitted: Vec<bool> = report.cells.iter().map(|cell| cell.calibration).collect();
     assert_eq!(fitted, [true, false, false]);
     assert_eq!((report.summary.scored, report.summary.sign_scored), (2, 2));
@@ -302,15 +305,13 @@ fn only_the_baseline_mean_is_fitted_and_a_fitted_row_counts_nowhere() {
 #[test]
 fn one_repetition_has_no_deviation() {
     let once = |only: &str| RunOptions { repetitions: Some(1), ..with(1, only) };
-    let error =
-        run_with(&statistics(), &once("*"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap_err();
+    let error = quietly(&statistics(), &once("*"), formula).unwrap_err();
     assert!(error.is_input());
     let message = error.to_string();
     for words in ["1 repetition", "pairs/juno/std", "expected at least 2"] {
         assert!(message.contains(words), "{message}");
     }
-    let report =
-        run_with(&statistics(), &once("*/mean"), &|_, _| {}, &mut |_| Ok(()), formula).unwrap();
+    let report = quietly(&statistics(), &once("*/mean"), formula).unwrap();
     assert_eq!(report.cells[0].simulated.ci95_pct, None);
 }
 
@@ -352,7 +353,7 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
         Ok(Found { scores: scores.collect(), lines: None, kernel_pct: 0.0 })
     };
     let options = RunOptions { jobs: 2, ..RunOptions::default() };
-    let report = run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), scores).unwrap();
+    let report = quietly(&given, &options, scores).unwrap();
     assert_eq!(count.into_inner().unwrap(), 3 * 2 * 4);
     let baselines = report.cells.iter().map(|cell| cell.simulated.baseline);
     let baselines: Vec<f64> = baselines.collect();

@@ -28,7 +28,7 @@ fn on_the_edge(thoroughness: Thoroughness, jobs: usize) -> Report {
             (false, _) => 1000.0 + 10.0 * high_pct + noise - 5.0,
         }))
     };
-    run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), edge).unwrap()
+    quietly(&given, &options, edge).unwrap()
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn undecided_cells_are_repeated_until_the_effort_is_spent_and_decided_ones_are_n
 fn statistics_and_a_given_number_of_repetitions_stay_as_they_are() {
     let full =
         |repetitions| RunOptions { thoroughness: Thoroughness::Full, repetitions, ..with(2, "*") };
-    let mut found = run_with(&statistics(), &full(None), &|_, _| {}, &mut |_| Ok(()), formula);
+    let mut found = quietly(&statistics(), &full(None), formula);
     let counts = found.as_mut().unwrap().cells.drain(..6);
     let counts: Vec<usize> = counts.map(|cell| cell.repetitions).collect();
     assert_eq!(counts, [20, 20, 20, 30, 30, 30]);
-    let found = run_with(&experiment(), &full(Some(3)), &|_, _| {}, &mut |_| Ok(()), formula);
+    let found = quietly(&experiment(), &full(Some(3)), formula);
     assert!(found.unwrap().cells.iter().all(|cell| cell.repetitions == 3));
 }
 
