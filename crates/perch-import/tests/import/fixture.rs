@@ -3,7 +3,6 @@
 //! import must make of it.
 
 use perch_import::{Options, import, import_text};
-use proptest::prelude::*;
 
 use crate::perfdata::put;
 
@@ -129,19 +128,4 @@ fn trace_is_read_as_others_print_it() {
     let line = "a-1 [000] 5.000001: sched_waking: comm=b pid=2 prio=120 target_cpu=000";
     let why = import_text(&mut line.as_bytes(), &Options::default()).expect_err("no flags");
     assert!(why.to_string().contains("line 1 of"), "{why}");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
-
-    #[test]
-    fn changed_or_cut_text_never_panics(short in any::<bool>(), at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
-        let mut text = as_others_print_it(short).into_bytes();
-        let at = at.index(text.len());
-        text[at] = byte;
-        text.truncate(end.index(text.len()));
-        if let Ok((script, _)) = import_text(&mut &text[..], &Options::default()) {
-            prop_assert_eq!(script.check(), Ok(()));
-        }
-    }
 }

@@ -150,17 +150,3 @@ pub fn surveyed(machine: &Machine) -> Machine {
     }
     seen
 }
-
-/// A change of a text: where, how many characters go, and what comes in their place.
-pub type Edit = (proptest::sample::Index, usize, String);
-
-/// Returns a text with changes, one after the other.
-pub fn edited(text: &str, edits: Vec<Edit>) -> String {
-    let mut text: Vec<char> = text.chars().collect();
-    for (at, length, insert) in edits {
-        let at = at.index(text.len());
-        let end = (at + length).min(text.len());
-        text.splice(at..end, insert.chars());
-    }
-    text.into_iter().collect()
-}

@@ -262,44 +262,6 @@ fn costs_come_from_the_most_capable_cpu() {
     assert_eq!(states, [("C1", 2000), ("C6", 133_000)]);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
-    /// `detect` returns a machine or an error, whatever stands in a file.
-    #[test]
-    fn a_damaged_tree_never_panics(
-        seed in 0..32u64,
-        damage in prop::collection::vec((0..1000usize, "[0-9a-zK,\\-: ]{0,12}"), 1..4),
-    ) {
-        let machine = Machine::random(seed, 8);
-        let tree = Tree::of(&machine);
-        for (choice, text) in damage {
-            let cpu = choice % machine.cpus.len();
-            let cpu_file = |name: &str| format!("cpu/cpu{cpu}/{name}");
-            let files = [
-                "cpu/online".to_string(),
-                "node/node0/distance".to_string(),
-                "node/node0/cpulist".to_string(),
-                cpu_file("topology/core_cpus_list"),
-                cpu_file("topology/cluster_cpus_list"),
-                cpu_file("topology/physical_package_id"),
-                cpu_file("cache/index3/shared_cpu_list"),
-                cpu_file("cache/index3/level"),
-                cpu_file("cache/index3/size"),
-                cpu_file("cpu_capacity"),
-                cpu_file("acpi_cppc/highest_perf"),
-                cpu_file("cpufreq/cpuinfo_max_freq"),
-                "../cpu_core/cpus".to_string(),
-                "../cpu_atom/cpus".to_string(),
-            ];
-            tree.write(&files[choice / 8 % files.len()], text);
-        }
-        if let Ok(found) = detect(tree.root()) {
-            let again = Machine::from_toml_str(&found.to_toml(), "again").unwrap();
-            prop_assert_eq!(found, again);
-        }
-    }
-}
-
 #[test]
 fn a_tree_without_its_optional_files_still_works() {
     let machine = Machine::regular("plain", 2, 1, 1, 2, 2, 2).unwrap();

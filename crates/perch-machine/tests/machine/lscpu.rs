@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of machines from lscpu's text: its tables, its summaries, and what neither tells.
 
-use crate::common::{edited, surveyed};
+use crate::common::surveyed;
 use perch_machine::lscpu::from_str;
 use perch_machine::{Cpu, Machine, library};
 use proptest::prelude::*;
@@ -69,25 +69,6 @@ proptest! {
         let found = from_str(&tables(&machine)[form], "table")
             .map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(found.cpus, known(&machine));
-    }
-
-    /// `from_str` returns a machine or an error, whatever changes a text has.
-    #[test]
-    fn damaged_text_never_panics(
-        form in 0..5usize,
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..40usize, "\\PC{0,6}"), 1..5),
-    ) {
-        let machine = library::load("x5570").unwrap();
-        let text = match form {
-            3 => SUMMARY.to_string(),
-            4 => json(SUMMARY),
-            table => tables(&machine)[table].clone(),
-        };
-        let text = edited(&text, edits);
-        if let Ok(found) = from_str(&text, "damaged") {
-            let again = Machine::from_toml_str(&found.to_toml(), "again").unwrap();
-            prop_assert_eq!(found, again);
-        }
     }
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests that machine files that contradict themselves are refused with file, line, key, reason and
-//! what was expected; reading a file never panics, whatever stands in it.
+//! what was expected.
 
-use crate::common::edited;
-use perch_machine::{Machine, library};
-use proptest::prelude::*;
+use perch_machine::Machine;
 
 /// Files, whose lines ` ; ` divides, and words of the error; the first line gives the name. `FOUR` is a
 /// topology of four CPUs, `COSTS` the same with a table of costs, `TWO` two nodes with a table of
@@ -138,30 +136,4 @@ fn names_and_files_that_are_none_are_refused() {
     }
     let error = Machine::from_file(std::path::Path::new("/nowhere/m.toml")).unwrap_err();
     assert!(error.to_string().contains("cannot read /nowhere/m.toml"), "{error}");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-    /// The reader returns a machine or an error, whatever changes a machine file has.
-    #[test]
-    fn damaged_toml_never_panics(
-        machine in any::<prop::sample::Index>(),
-        explicit: bool,
-        edits in prop::collection::vec(
-            (any::<prop::sample::Index>(), 0..30usize, "[0-9a-z\\[\\]\"=,.\\- \n]{0,8}|\\PC{0,3}"),
-            1..5,
-        ),
-    ) {
-        let names: Vec<&str> = library::names().collect();
-        let machine = library::load(names[machine.index(names.len())]).unwrap();
-        let regular = "name = \"r\"\n[topology]\npackages = 2\nclusters_per_llc = 2\n\
-                       cores_per_cluster = 4\nthreads_per_core = 2\nnumbering = \"threads-last\"\n\
-                       [numa]\ndistance = [[10, 20], [20, 10]]\n";
-        let text = if explicit { machine.to_toml() } else { regular.to_string() };
-        let text = edited(&text, edits);
-        if let Ok(found) = Machine::from_toml_str(&text, "damaged") {
-            let again = Machine::from_toml_str(&found.to_toml(), "again").unwrap();
-            prop_assert_eq!(found, again);
-        }
-    }
 }

@@ -126,14 +126,6 @@ mod tests {
             prop_assert_eq!(take_row(&mut Bytes(&out), &known, &mut row), Some(()));
             prop_assert_eq!(row, now);
         }
-
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            let mut rest = Bytes(&bytes);
-            while rest.take().is_some() {}
-            let mut row = [0; 3];
-            take_row(&mut Bytes(&bytes), &[Some(0), None, Some(2)], &mut row);
-        }
     }
 
     #[test]

@@ -110,18 +110,6 @@ proptest! {
             prop_assert!(era != Era::V6_5 || asked == 0);
         }
     }
-
-    /// A block of nonsense is an error or other decisions.
-    #[test]
-    fn nonsense_is_an_error(decision in decision(), at in any::<prop::sample::Index>(), byte: u8) {
-        let mut file = file(&[decision]);
-        let at = at.index(file.len());
-        file[at] ^= byte;
-        if let Ok(mut reader) = Reader::new(&file[..]) {
-            let model = Policy::new(Era::V7_2, Modes::default());
-            let _ = replay(&mut reader, &topology(), model, None, 1);
-        }
-    }
 }
 
 #[test]

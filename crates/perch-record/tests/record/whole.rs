@@ -163,14 +163,6 @@ proptest! {
         prop_assert!(count < 12 || matches!(end, Err(_) | Ok(false)), "seed {seed}, byte {at}");
         prop_assert!(!matches!(end, Ok(true)), "seed {seed}, byte {at}: read as if it were whole");
     }
-
-    /// The reader refuses bytes with a right signature and nothing else right, without a panic.
-    #[test]
-    fn noise_is_refused(mut bytes: Vec<u8>) {
-        let mut file = b"PERCHREC\x01\0\0\0".to_vec();
-        file.append(&mut bytes);
-        prop_assert!(Reader::new(&file[..]).is_err());
-    }
 }
 
 /// A second look at the CPUs comes back, and decides the cause that a replay gives for a
