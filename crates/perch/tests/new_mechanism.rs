@@ -162,41 +162,25 @@ fn tree(folder: &Path) -> PathBuf {
 
 struct Perch(PathBuf);
 
+const COMPARE: &str = "compare -m kunpeng920 -w tbench:n=8 --repetitions 1 --warmup 0ms \
+                       --measure 60ms --quiet";
+
 impl Perch {
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(&self.0).args(arguments).output().expect("perch starts")
+    fn run(&self, line: &str) -> Output {
+        Command::new(&self.0).args(line.split_whitespace()).output().expect("perch starts")
     }
 
-    fn stdout(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
+    fn stdout(&self, line: &str) -> String {
+        let output = self.run(line);
         let words = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {words}");
+        assert!(output.status.success(), "{line}: {words}");
         String::from_utf8(output.stdout).expect("text")
     }
 
     /// The trace that an arm's run leaves.
     fn trace(&self, modes: &str, folder: &Path) -> Vec<u8> {
         let file = folder.join("run.pftrace");
-        let arm = format!("x:{modes}");
-        let path = file.display().to_string();
-        self.stdout(&[
-            "compare",
-            "-m",
-            "kunpeng920",
-            "-w",
-            "tbench:n=8",
-            "--arm",
-            &arm,
-            "--repetitions",
-            "1",
-            "--warmup",
-            "0ms",
-            "--measure",
-            "60ms",
-            "--quiet",
-            "--trace",
-            &path,
-        ]);
+        self.stdout(&format!("{COMPARE} --arm x:{modes} --trace {}", file.display()));
         fs::read(file).expect("a trace")
     }
 }
@@ -281,12 +265,11 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
     let tree = tree(&folder);
     let perch = build(&folder, &tree, built);
 
-    assert!(perch.stdout(&["experiment", "list"]).contains("idle-neighbours"));
-    let help = perch.stdout(&["compare", "--help"]);
+    assert!(perch.stdout("experiment list").contains("idle-neighbours"));
+    let help = perch.stdout("compare --help");
     assert!(help.contains("swap      take an idle neighbour instead (off, perch)"), "{help}");
-    let set = ["compare", "-m", "juno", "-w", "tbench:n=1", "--arm"];
     let refused = |perch: &Perch, modes: &str| {
-        let output = perch.run(&[&set[..], &[modes]].concat());
+        let output = perch.run(&format!("compare -m juno -w tbench:n=1 --arm {modes}"));
         assert_eq!(output.status.code(), Some(2), "{modes}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -300,25 +283,8 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
     let off = perch.trace("swap=off", &folder);
     assert!(off == own.trace("cluster=off", &folder), "off has changed the trace");
     assert!(off != perch.trace("swap=perch", &folder), "perch has changed nothing");
-    let result = perch.stdout(&["experiment", "run", "idle-neighbours", "--format", "json"]);
+    let result = perch.stdout("experiment run idle-neighbours --format json");
     assert!(result.contains("swap=perch"), "{result}");
-    let compared = perch.stdout(&[
-        "compare",
-        "-m",
-        "kunpeng920",
-        "-w",
-        "tbench:n=8",
-        "--arm",
-        "x:swap=perch",
-        "--repetitions",
-        "1",
-        "--warmup",
-        "0ms",
-        "--measure",
-        "60ms",
-        "--quiet",
-        "--format",
-        "json",
-    ]);
+    let compared = perch.stdout(&format!("{COMPARE} --arm x:swap=perch --format json"));
     assert!(compared.contains("idle neighbour"), "{compared}");
 }

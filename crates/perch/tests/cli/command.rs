@@ -4,37 +4,27 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::support::perch;
-
-/// Runs the command, demands success, and returns its stdout.
-#[track_caller]
-fn stdout(arguments: &[&str]) -> String {
-    let output = perch(arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
+use crate::support::{json, perch_with, printed, told, words};
 
 /// Arguments for two small cells of the experiment, with two repetitions each.
-const SMALL: [&str; 7] =
-    ["experiment", "run", "cluster-scan", "--only", "*/node0/n=1", "--repetitions", "2"];
+const SMALL: &str = "experiment run cluster-scan --only */node0/n=1 --repetitions 2";
 
 #[test]
 fn lists_name_what_there_is() {
-    assert!(stdout(&["experiment", "list"]).contains("cluster-scan"));
-    assert!(stdout(&["machine", "list"]).contains("kunpeng920"));
-    let workloads = stdout(&["workload", "list"]);
+    assert!(printed("experiment list").contains("cluster-scan"));
+    assert!(printed("machine list").contains("kunpeng920"));
+    let workloads = printed("workload list");
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
-    let explained = stdout(&["stats", "--explain"]);
+    let explained = printed("stats --explain");
     assert!(explained.contains("previous idle") && explained.contains("claim_lost"));
-    assert!(stdout(&["eras"]).contains("SIS_PROP"));
+    assert!(printed("eras").contains("SIS_PROP"));
 }
 
 /// Completions and manual pages have every command, but none of the hidden ones, which only perch
 /// calls.
 #[test]
 fn completions_and_manual_pages_have_every_command() {
-    let script = stdout(&["completions", "bash"])
+    let script = printed("completions bash")
         + "\nCOMP_WORDS=(perch '') COMP_CWORD=1; _perch perch '' perch; echo ${COMPREPLY[@]}";
     // A file, because the kernel takes no word longer than 128 KiB in a command line.
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("completions.bash");
@@ -44,12 +34,12 @@ fn completions_and_manual_pages_have_every_command() {
     let offered: Vec<&str> = offered.split_whitespace().collect();
     let pages = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("man1");
     let _ = std::fs::remove_dir_all(&pages);
-    stdout(&["man", pages.to_str().unwrap()]);
+    printed(&format!("man {}", pages.display()));
     let names: Vec<String> = std::fs::read_dir(&pages)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let help = stdout(&["--help"]);
+    let help = printed("--help");
     let commands: Vec<&str> = help
         .lines()
         .skip_while(|line| *line != "Simulate:")
@@ -73,8 +63,8 @@ fn completions_and_manual_pages_have_every_command() {
 
 #[test]
 fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
-    assert!(!stdout(&["machine", "show", "juno"]).is_empty());
-    let text = stdout(&["machine", "show", "juno", "--toml"]);
+    assert!(!printed("machine show juno").is_empty());
+    let text = printed("machine show juno --toml");
     let machine = perch_machine::Machine::from_toml_str(&text, "stdout").unwrap();
     assert_eq!(machine.cpus.len(), 6);
 }
@@ -82,10 +72,8 @@ fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
 /// The part that a guest has is a machine like any other, of the same costs, and stderr tells what it lacks.
 #[test]
 fn the_part_that_a_guest_has_is_a_machine() {
-    let output = perch(&["machine", "show", "kunpeng920", "--cpus", "16", "--toml"]);
-    let left_out = String::from_utf8(output.stderr).unwrap();
+    let (_, text, left_out) = told("machine show kunpeng920 --cpus 16 --toml");
     assert!(left_out.contains("112 of kunpeng920's 128 CPUs"), "{left_out}");
-    let text = String::from_utf8(output.stdout).unwrap();
     let part = perch_machine::Machine::from_toml_str(&text, "stdout").unwrap();
     let whole = perch_machine::resolve("kunpeng920").unwrap();
     assert_eq!((part.cpus.len(), part.clusters(), part.nodes()), (16, 8, 4));
@@ -94,8 +82,7 @@ fn the_part_that_a_guest_has_is_a_machine() {
 
 #[test]
 fn json_keeps_the_contract() {
-    let text = stdout(&[&SMALL[..], &["--format", "json"]].concat());
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let report = json(&format!("{SMALL} --format json"));
     assert_eq!(report["experiment"], "cluster-scan");
     let cells = report["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3);
@@ -120,32 +107,31 @@ fn json_keeps_the_contract() {
 
 #[test]
 fn the_result_does_not_depend_on_the_threads_and_the_seed_brings_it_back() {
-    let with = |extra: &[&str]| stdout(&[&SMALL[..], &["--format", "csv"], extra].concat());
-    let alone = with(&["--jobs", "1"]);
+    let with = |extra: &str| printed(&format!("{SMALL} --format csv {extra}"));
+    let alone = with("--jobs 1");
     assert_eq!(alone.lines().count(), 4);
-    assert_eq!(alone, with(&["--jobs", "4"]));
-    assert_ne!(alone, with(&["--seed", "2"]));
+    assert_eq!(alone, with("--jobs 4"));
+    assert_ne!(alone, with("--seed 2"));
 }
 
 #[test]
 fn further_arms_are_shown_when_asked_for() {
-    let text = stdout(&[&SMALL[..], &["--arms", "perch,upstream"]].concat());
+    let text = printed(&format!("{SMALL} --arms perch,upstream"));
     assert!(text.contains("perch cluster=perch"), "{text}");
 }
 
 #[test]
 fn quiet_means_an_empty_stderr() {
-    let output = perch(&[&SMALL[..], &["--quiet"]].concat());
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = perch(&SMALL);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("12 simulations"));
+    assert_eq!(told(&format!("{SMALL} --quiet")).2, "");
+    assert!(told(SMALL).2.contains("12 simulations"));
 }
 
 #[test]
 fn arms_compare_on_any_machine_and_workload() {
-    let arms = ["--arm", "stock:cluster=off", "--arm", "near:cluster=perch"];
-    let run = ["compare", "-m", "jacobsville", "-w", "tbench:n=2", "--measure", "50ms"];
-    let text = stdout(&[&run[..], &arms, &["--repetitions", "2"]].concat());
+    let text = printed(
+        "compare -m jacobsville -w tbench:n=2 --measure 50ms --arm stock:cluster=off \
+         --arm near:cluster=perch --repetitions 2",
+    );
     for words in ["stock", "near", "cluster=perch", "decisions by reason", "wake-ups"] {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -170,27 +156,11 @@ fn a_reader_that_leaves_is_no_failure() {
 /// Each arm leaves a trace, and the comparison is the same as without traces.
 #[test]
 fn a_comparison_leaves_traces_where_it_is_told_to() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("traces");
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = folder("traces");
     let file = folder.join("run.pftrace");
-    let arguments = [
-        "compare",
-        "-m",
-        "juno",
-        "-w",
-        "hackbench:groups=1",
-        "--arm",
-        "a:capacity=off",
-        "--arm",
-        "b:capacity=posted",
-        "--repetitions",
-        "1",
-        "--format",
-        "json",
-    ];
-    let traced = [&arguments[..], &["--trace", file.to_str().unwrap()]].concat();
-    assert_eq!(stdout(&arguments), stdout(&traced));
+    let line = "compare -m juno -w hackbench:groups=1 --arm a:capacity=off --arm b:capacity=posted \
+                --repetitions 1 --format json";
+    assert_eq!(printed(line), printed(&format!("{line} --trace {}", file.display())));
     for arm in ["a", "b"] {
         let trace = std::fs::read(folder.join(format!("run.{arm}.pftrace"))).unwrap();
         // Each trace begins with a packet, which is field 1 with a length.
@@ -225,15 +195,13 @@ fn folder(name: &str) -> std::path::PathBuf {
 fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
     let folder = folder("raw-experiment");
     let small = "experiment run cluster-scan --only tbench/node0/n=1 --repetitions 2 --format json";
-    let small: Vec<&str> = small.split(' ').collect();
     let with = |name: &str, jobs: &str| {
         let path = folder.join(name);
-        let more = ["--jobs", jobs, "--raw", path.to_str().unwrap()];
-        let text = stdout(&[&small[..], &more].concat());
+        let text = printed(&format!("{small} --jobs {jobs} --raw {}", path.display()));
         (text, std::fs::read(&path).unwrap())
     };
     let (text, _) = with("run.json", "1");
-    assert_eq!(text, stdout(&small));
+    assert_eq!(text, printed(small));
     assert_eq!(with("1.csv", "1"), with("3.csv", "3"));
     let raw = raw(&folder.join("run.json"));
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -251,12 +219,10 @@ fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
 #[test]
 fn a_comparison_leaves_every_score_of_every_repetition() {
     let path = folder("raw-comparison").join("run.json");
-    let run =
-        ["compare", "-m", "juno", "-w", "tbench:n=2", "--measure", "50ms", "--format", "json"];
-    let arms = ["--arm", "a:capacity=off", "--arm", "b:capacity=posted", "--repetitions", "3"];
-    let plain = [&run[..], &arms].concat();
-    let text = stdout(&[&plain[..], &["--raw", path.to_str().unwrap()]].concat());
-    assert_eq!(text, stdout(&plain));
+    let plain = "compare -m juno -w tbench:n=2 --measure 50ms --format json --arm a:capacity=off \
+                 --arm b:capacity=posted --repetitions 3";
+    let text = printed(&format!("{plain} --raw {}", path.display()));
+    assert_eq!(text, printed(plain));
     let raw = raw(&path);
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
     let scores = result["scores"].as_array().unwrap();
@@ -275,9 +241,9 @@ fn a_comparison_leaves_every_score_of_every_repetition() {
 fn a_file_that_cannot_be_written_is_told_at_once() {
     let folder = folder("raw-refused");
     let raw = |path: &std::path::Path| {
-        let repetitions = ["--repetitions", "1000000", "--raw", path.to_str().unwrap()];
-        let output = perch(&[&SMALL[..5], &repetitions].concat());
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        let many = SMALL.replace("--repetitions 2", "--repetitions 1000000");
+        let (code, _, said) = told(&format!("{many} --raw {}", path.display()));
+        (code, said)
     };
     let (code, said) = raw(&folder.join("raw.txt"));
     assert_eq!(code, Some(2));
@@ -287,18 +253,15 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
     assert!(said.contains("cannot write") && said.contains("No such file"), "{said}");
     for option in ["--trace", "--record"] {
         let path = folder.join("nowhere/run.x");
-        let words = "compare -m juno -w tbench:n=2 --arm a:capacity=off --repetitions 1000000";
-        let words: Vec<&str> = words.split(' ').collect();
-        let output = perch(&[&words[..], &[option, path.to_str().unwrap()]].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let line = "compare -m juno -w tbench:n=2 --arm a:capacity=off --repetitions 1000000";
+        let (code, _, said) = told(&format!("{line} {option} {}", path.display()));
+        assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("cannot write") && said.contains("run.x"), "{said}");
     }
     let path = folder.join("kept.csv");
     std::fs::write(&path, "before").unwrap();
-    let more = ["--raw", path.to_str().unwrap(), "--only", "nothing/like/this"];
-    let output = perch(&[&SMALL[..3], &more].concat());
-    assert_eq!(output.status.code(), Some(2));
+    let line = "experiment run cluster-scan --only nothing/like/this";
+    assert_eq!(told(&format!("{line} --raw {}", path.display())).0, Some(2));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -309,9 +272,12 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
 fn hostile_arm_names_stay_whole_in_each_format() {
     let name = "\u{1b}[31m\u{7f}\u{202e}\"\n,\\\t'";
     let arm = format!("{name}:cluster=off");
-    let compare = ["compare", "-q", "-m", "x5570", "-w", "runsleep:tasks=1,run_us=50,sleep_us=500"];
-    let how = ["--arm", &arm, "--repetitions", "1", "--measure", "5ms", "--format"];
-    let of = |format| stdout(&[&compare[..], &how[..], &[format]].concat());
+    let line = "compare -q -m x5570 -w runsleep:tasks=1,run_us=50,sleep_us=500 --repetitions 1 \
+                --measure 5ms --format";
+    let of = |format| {
+        let output = perch_with(&[&words(line)[..], &[format, "--arm", &arm]].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
     let json: serde_json::Value = serde_json::from_str(&of("json")).unwrap();
     assert_eq!(json["arms"][0]["name"], name);
     let csv = of("csv");

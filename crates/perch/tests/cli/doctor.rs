@@ -7,37 +7,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::refusals::{file, refused};
-use crate::support::perch;
+use crate::support::{file, printed, refused, told};
 
 /// The checks, whose names scripts know.
-const NAMES: [&str; 22] = [
-    "kernel",
-    "btf",
-    "rights",
-    "scheduler",
-    "functions",
-    "task-groups",
-    "machine",
-    "offline-cpus",
-    "capacities",
-    "cluster",
-    "capacity",
-    "cache",
-    "overload",
-    "steer",
-    "memory",
-    "isolated-cpus",
-    "cgroups",
-    "cpu-limits",
-    "idle-groups",
-    "processes",
-    "real-time",
-    "configuration",
-];
+const NAMES: &str = "kernel btf rights scheduler functions task-groups machine offline-cpus capacities \
+                     cluster capacity cache overload steer memory isolated-cpus cgroups cpu-limits \
+                     idle-groups processes real-time configuration";
 
 /// Lays out a tree, and runs perch on it.
-fn doctor(files: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
+fn doctor(files: &[(&str, &str)], arguments: &str) -> (Option<i32>, String, String) {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = root.path().join(name);
@@ -47,11 +25,8 @@ fn doctor(files: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, S
     on(root.path(), arguments)
 }
 
-fn on(root: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let all = [&["doctor", "--root", root.to_str().unwrap()], arguments].concat();
-    let output = perch(&all);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+fn on(root: &Path, arguments: &str) -> (Option<i32>, String, String) {
+    told(&format!("doctor --root {} {arguments}", root.display()))
 }
 
 const KERNEL: &[(&str, &str)] = &[
@@ -67,11 +42,11 @@ const KERNEL: &[(&str, &str)] = &[
 /// On any host, by any user.
 #[test]
 fn this_host_is_looked_at() {
-    let (code, out, said) = on(Path::new("/"), &["--format", "json"]);
+    let (code, out, said) = on(Path::new("/"), "--format json");
     let found: Value = serde_json::from_str(&out).unwrap();
     let checks = found["checks"].as_array().unwrap();
     let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
-    assert_eq!(names, NAMES);
+    assert_eq!(names.join(" "), NAMES);
     let has = |mark: &str| checks.iter().any(|check| check["mark"] == mark);
     let expected = match (has("problem"), has("unknown")) {
         (true, _) => 3,
@@ -80,8 +55,8 @@ fn this_host_is_looked_at() {
     };
     assert_eq!(code, Some(expected), "{out}{said}");
     assert_eq!(found["can_run"], !has("problem"));
-    let (_, out, _) = on(Path::new("/"), &[]);
-    for name in NAMES {
+    let (_, out, _) = on(Path::new("/"), "");
+    for name in names {
         let is_there = out.lines().any(|line| line.split_whitespace().nth(1) == Some(name));
         assert!(is_there, "{name}: {out}");
     }
@@ -91,7 +66,7 @@ fn this_host_is_looked_at() {
 fn problems_end_with_3_and_say_what_to_do() {
     let lavd =
         [("sys/kernel/sched_ext/state", "enabled\n"), ("sys/kernel/sched_ext/root/ops", "lavd\n")];
-    let (code, out, said) = doctor(&[KERNEL, &lavd].concat(), &[]);
+    let (code, out, said) = doctor(&[KERNEL, &lavd].concat(), "");
     assert_eq!(code, Some(3), "{out}{said}");
     assert_eq!(said, "perch: cannot run here: scheduler\n");
     let at = out.find("problem  scheduler      another sched_ext scheduler is loaded: lavd\n");
@@ -102,7 +77,7 @@ fn problems_end_with_3_and_say_what_to_do() {
 
 #[test]
 fn what_cannot_be_looked_at_ends_with_1() {
-    let (code, out, said) = doctor(KERNEL, &[]);
+    let (code, out, said) = doctor(KERNEL, "");
     assert_eq!(code, Some(1), "{out}{said}");
     assert_eq!(said, "perch: could not look at everything: functions, task-groups\n");
     assert!(out.contains("unknown  functions"), "{out}");
@@ -113,15 +88,15 @@ fn what_cannot_be_looked_at_ends_with_1() {
 fn configurations_are_refused_with_the_words_of_perch_run() {
     let bad = file("doctor", "bad.toml", "detail = true\nslice_us = 1\n");
     let words = ["bad.toml:2: slice_us: 1: expected 100 to 1000000"];
-    refused(&["doctor", "--config", &bad], &words);
-    refused(&["run", "--config", &bad], &words);
-    refused(&["doctor", "--set", "cluster=on"], &["unknown mode \"on\""]);
-    refused(&["doctor", "--format", "csv"], &["table, json"]);
+    refused(&format!("doctor --config {bad}"), &words);
+    refused(&format!("run --config {bad}"), &words);
+    refused("doctor --set cluster=on", &["unknown mode \"on\""]);
+    refused("doctor --format csv", &["table, json"]);
     // A table whose size depends on the machine.
     let cpus: Vec<String> =
         (0..1100).map(|cpu| format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id")).collect();
     let cpus: Vec<(&str, &str)> = cpus.iter().map(|file| (&file[..], "0")).collect();
-    let (code, out, said) = doctor(&cpus, &["--set", "groups=65536"]);
+    let (code, out, said) = doctor(&cpus, "--set groups=65536");
     assert_eq!(code, Some(2), "{out}{said}");
     assert!(said.starts_with("perch: groups: 65536 of them take "), "{said}");
     assert!(out.contains("problem  configuration"), "{out}");
@@ -130,7 +105,7 @@ fn configurations_are_refused_with_the_words_of_perch_run() {
 #[test]
 fn the_modes_are_those_asked_for() {
     let sound = file("doctor", "sound.toml", "modes = \"steer=off\"\n");
-    let arguments = ["--config", &sound, "--set", "overload=perch", "--format", "json"];
+    let arguments = format!("--config {sound} --set overload=perch --format json");
     let (_, out, _) = doctor(KERNEL, &arguments);
     let found: Value = serde_json::from_str(&out).unwrap();
     let modes = found["modes"].as_str().unwrap();
@@ -142,7 +117,6 @@ fn the_modes_are_those_asked_for() {
 
 #[test]
 fn help_tells_the_exit_codes() {
-    let output = perch(&["doctor", "--help"]);
-    let help = String::from_utf8(output.stdout).unwrap();
+    let help = printed("doctor --help");
     assert!(help.contains("  3  perch cannot run here"), "{help}");
 }

@@ -6,13 +6,12 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-use crate::refusals::{directory, refused};
-use crate::support::perch;
+use crate::support::{directory, printed, refused, told, words};
 
 /// Runs perch as a user without rights; none where such a user cannot read perch.
-fn without_rights(arguments: &[&str]) -> Option<Output> {
+fn without_rights(line: &str) -> Option<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
-    command.args(arguments).stdin(Stdio::null());
+    command.args(words(line)).stdin(Stdio::null());
     if rustix::process::geteuid().is_root() {
         command.uid(65534).gid(65534);
     }
@@ -26,24 +25,21 @@ fn without_rights(arguments: &[&str]) -> Option<Output> {
 #[test]
 fn run_record_and_trial_end_with_3_for_a_user_without_rights() {
     let out = directory("exits").join("x.perch").display().to_string();
-    for arguments in
-        [&["run"][..], &["run", "--check"], &["trial"], &["record", "-o", &out, "--", "true"]]
-    {
-        let Some(output) = without_rights(arguments) else {
+    for line in ["run", "run --check", "trial", &format!("record -o {out} -- true")] {
+        let Some(output) = without_rights(line) else {
             return;
         };
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(3), "{line}: {said}");
+        assert_eq!(said.lines().count(), 1, "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}");
     }
 }
 
 #[test]
 fn run_record_and_trial_show_one_table_of_exit_codes() {
     let table = |command| {
-        let help = perch(&[command, "--help"]);
-        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        let help = printed(&format!("{command} --help"));
         let (_, table) = help.split_once("Exit codes of perch run, record and trial:")?;
         Some(table.to_string())
     };
@@ -57,22 +53,19 @@ fn run_record_and_trial_show_one_table_of_exit_codes() {
 #[test]
 fn record_says_in_its_own_words_that_the_kernel_refuses() {
     let out = directory("exits").join("refused.perch").display().to_string();
-    let output = perch(&["record", "-o", &out, "--", "true"]);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let (code, _, said) = told(&format!("record -o {out} -- true"));
     assert!(said.lines().all(|line| line.starts_with("perch: ")), "{said}");
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
+    assert!(matches!(code, Some(0 | 3)), "{said}");
 }
 
 #[test]
 fn lab_refuses_a_missing_program_before_it_looks_for_a_kernel() {
     // A kernel that is missing would be the next refusal, and a cache that cannot be made the first.
-    let lab = ["lab", "run", "-m", "kunpeng920", "--kernel", "/no/such/kernel"];
+    let lab = "lab run -m kunpeng920 --kernel /no/such/kernel";
     let missing = ["there is no `nosuchprogram` on PATH"];
-    refused(&[&lab[..], &["--", "nosuchprogram"]].concat(), &missing);
-    let with = ["--with", "nosuchprogram", "--", "true"];
-    refused(&[&lab[..], &with].concat(), &missing);
-    refused(&[&lab[..], &["--", "true"]].concat(), &["there is no file /no/such/kernel"]);
-    let compare = ["lab", "compare", "-m", "kunpeng920", "--arm"];
-    let arms = ["a=stock@/no/such/kernel", "--", "nosuchprogram"];
-    refused(&[&compare[..], &arms].concat(), &missing);
+    refused(&format!("{lab} -- nosuchprogram"), &missing);
+    refused(&format!("{lab} --with nosuchprogram -- true"), &missing);
+    refused(&format!("{lab} -- true"), &["there is no file /no/such/kernel"]);
+    let arm = "a=stock@/no/such/kernel";
+    refused(&format!("lab compare -m kunpeng920 --arm {arm} -- nosuchprogram"), &missing);
 }

@@ -3,28 +3,22 @@
 
 use rustix::fs::{FileType, Mode};
 
-use crate::refusals::{COMPARE, directory, file, refused};
-use crate::support::perch;
+use crate::refusals::COMPARE;
+use crate::support::{directory, file, perch, refused, told};
 
 /// A device has no end: perch names it before it reads any of it.
 #[test]
 fn devices_and_directories_are_no_files() {
     for path in ["/dev/zero", "/"] {
-        for arguments in [
-            &["machine", "show", path][..],
-            &["machine", "import", path],
-            &["report", path],
-            &["experiment", "run", path],
-            &["replay", path],
-            &["import", path, "-o", "/no/such/folder/out"],
-            &["run", "--config", path],
-        ] {
-            refused(arguments, &[path, "expected a regular file"]);
+        for line in ["machine show", "machine import", "report", "experiment run", "replay"] {
+            refused(&format!("{line} {path}"), &[path, "expected a regular file"]);
         }
+        let regular = [path, "expected a regular file"];
+        refused(&format!("import {path} -o /no/such/folder/out"), &regular);
+        refused(&format!("run --config {path}"), &regular);
         for kind in ["rtapp", "recorded"] {
-            let load = format!("{kind}:{path}");
-            let arguments = [&COMPARE[..], &["-w", &load]].concat();
-            refused(&arguments, &[path, "expected a regular file or a pipe"]);
+            let words = [path, "expected a regular file or a pipe"];
+            refused(&format!("{COMPARE} -w {kind}:{path}"), &words);
         }
     }
 }
@@ -35,13 +29,9 @@ fn a_file_that_is_larger_than_any_of_its_kind() {
     let large = std::fs::File::create(&path).unwrap();
     // The file has no blocks: only its length is large.
     large.set_len(1 << 40).unwrap();
-    let path = path.display().to_string();
-    for arguments in [
-        &["machine", "show", &path][..],
-        &["experiment", "run", &path],
-        &["run", "--config", &path],
-    ] {
-        refused(arguments, &["large.toml", "MiB", "perch reads"]);
+    for line in ["machine show", "experiment run", "run --config"] {
+        let line = format!("{line} {}", path.display());
+        refused(&line, &["large.toml", "MiB", "perch reads"]);
     }
 }
 
@@ -52,15 +42,13 @@ fn no_command_writes_over_what_it_reads() {
     let trace = file("own", "own.trace", "no trace\n");
     let task = "{\"tasks\": {\"a\": {\"loop\": 2, \"run\": 1}}}";
     let rt = file("own", "rt.json", task);
-    let load = format!("rtapp:{rt}");
-    let compare = [&COMPARE[..], &["-w", &load, "--raw", &rt]].concat();
-    for (path, arguments) in [
-        (&report, &["report", &report, "-o", &report][..]),
-        (&trace, &["import", &trace, "-o", &trace]),
-        (&rt, &compare),
+    for (path, line) in [
+        (&report, format!("report {report} -o {report}")),
+        (&trace, format!("import {trace} -o {trace}")),
+        (&rt, format!("{COMPARE} -w rtapp:{rt} --raw {rt}")),
     ] {
         let before = std::fs::read(path).unwrap();
-        assert!(!perch(arguments).status.success(), "{arguments:?}");
+        assert!(!perch(&line).status.success(), "{line}");
         assert_eq!(std::fs::read(path).unwrap(), before);
     }
 }
@@ -72,16 +60,15 @@ fn a_pipe_takes_the_file_of_one_arm() {
     let _ = std::fs::remove_file(&path);
     let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
     rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
-    let trace = ["--arm", "b:off", "--trace", path.to_str().unwrap()];
-    let arguments = [&COMPARE[..], &["-w", "pipe"], &trace].concat();
-    refused(&arguments, &["is a pipe", "one --arm"]);
+    let line = format!("{COMPARE} -w pipe --arm b:off --trace {}", path.display());
+    refused(&line, &["is a pipe", "one --arm"]);
 }
 
 #[test]
 fn counts_that_would_take_hours_are_refused() {
     let nodes = "name = \"a\"\n[topology]\npackages = 8192\ncores_per_llc = 1\n";
     let nodes = file("counts", "nodes.toml", nodes);
-    refused(&["machine", "show", &nodes], &["nodes.toml:2", "8192 nodes", "1024"]);
+    refused(&format!("machine show {nodes}"), &["nodes.toml:2", "8192 nodes", "1024"]);
     for (task, words) in [
         ("{\"instance\": 100000, \"run\": 1}", "\"a\": expected at most 32768 threads"),
         (
@@ -91,9 +78,7 @@ fn counts_that_would_take_hours_are_refused() {
     ] {
         let text = format!("{{\"tasks\": {{\n\"a\": {task}}}}}");
         let path = file("counts", "rt.json", &text);
-        let load = format!("rtapp:{path}");
-        let arguments = [&COMPARE[..], &["-w", &load]].concat();
-        refused(&arguments, &["rt.json", "line 2", words]);
+        refused(&format!("{COMPARE} -w rtapp:{path}"), &["rt.json", "line 2", words]);
     }
 }
 
@@ -102,15 +87,10 @@ fn counts_that_would_take_hours_are_refused() {
 fn names_are_printed_without_what_steers_a_terminal() {
     let text = "name = \"a\u{1b}[31m\"\n";
     let path = file("steers", "red\u{1b}[31m.toml", text);
-    for arguments in [
-        &["machine", "show", &path][..],
-        &["machine", "sh\u{1b}[31mow", "juno"],
-        &["report", &path],
-        &["replay", &path],
-    ] {
-        let output = perch(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
+    let names = ["machine show", "report", "replay"].map(|line| format!("{line} {path}"));
+    for line in names.into_iter().chain(["machine sh\u{1b}[31mow juno".to_string()]) {
+        let (code, _, said) = told(&line);
+        assert_eq!(code, Some(2), "{said}");
         assert!(said.contains("\\u001b[31m") && !said.contains('\u{1b}'), "{said}");
     }
 }
@@ -126,7 +106,7 @@ fn results_that_perch_did_not_write() {
          \"totals\": []}}"
     );
     let path = file("results", "changed.json", &text);
-    refused(&["report", &path], &["changed.json", "scores[0].arms"]);
-    let path = file("results", "typed.json", &text.replace("250", "\"often\""));
-    refused(&["report", &path], &["typed.json", "line 1 "]);
+    refused(&format!("report {path}"), &["changed.json", "scores[0].arms"]);
+    let path = file("results", "typed.json", text.replace("250", "\"often\""));
+    refused(&format!("report {path}"), &["typed.json", "line 1 "]);
 }

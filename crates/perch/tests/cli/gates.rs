@@ -3,49 +3,25 @@
 
 mod diff;
 
-use std::process::Output;
 use std::sync::LazyLock;
 
 use perch_report::Results;
 
-use crate::refusals::{directory, file, refused};
-use crate::support::perch;
+use crate::support::{directory, file, printed, refused, told};
 
 /// A comparison of two arms that differ by much and are settled: the balancer needs no more than a second to
 /// spread tasks over the LLC.
-const COMPARE: [&str; 17] = [
-    "compare",
-    "-m",
-    "kunpeng920",
-    "-w",
-    "tcp_rr:n=1,where=cpu0-7",
-    "--arm",
-    "stock:cluster=off",
-    "--arm",
-    "near:cluster=perch",
-    "--warmup",
-    "1s",
-    "--measure",
-    "1s",
-    "--repetitions",
-    "3",
-    "--jobs",
-    "2",
-];
+const COMPARE: &str = "compare -m kunpeng920 -w tcp_rr:n=1,where=cpu0-7 --arm stock:cluster=off \
+                       --arm near:cluster=perch --warmup 1s --measure 1s --repetitions 3 --jobs 2";
 
 /// Runs the comparison with further arguments, and returns its exit code, stdout and stderr.
-fn compare(further: &[&str]) -> (Option<i32>, String, String) {
-    told(&perch(&[&COMPARE[..], further].concat()))
-}
-
-fn told(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
+fn compare(further: &str) -> (Option<i32>, String, String) {
+    told(&format!("{COMPARE} {further}"))
 }
 
 /// The change of the second arm's first score, in percent.
 fn change() -> f64 {
-    let (code, json, stderr) = compare(&["-q", "--format", "json"]);
+    let (code, json, stderr) = compare("-q --format json");
     assert_eq!(code, Some(0), "{stderr}");
     let Ok(Results::Comparison(found)) = Results::parse(&json) else {
         panic!("no comparison: {json}");
@@ -59,7 +35,7 @@ fn change() -> f64 {
 #[test]
 fn gates_pass_fail_or_stay_undecided() {
     let pct = change();
-    let (code, stdout, stderr) = compare(&["--fail-if", "transactions<-50%"]);
+    let (code, stdout, stderr) = compare("--fail-if transactions<-50%");
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("transactions ("), "{stdout}");
     assert!(
@@ -69,46 +45,45 @@ fn gates_pass_fail_or_stay_undecided() {
     // Results stand on stdout whatever the gates answer.
     let failing = format!("near:transactions>{}%", pct - 50.0);
     let (code, stdout, stderr) =
-        compare(&["-q", "--fail-if", &failing, "--fail-if", "transactions<-50%"]);
+        compare(&format!("-q --fail-if {failing} --fail-if transactions<-50%"));
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stdout.contains("transactions ("), "{stdout}");
     assert!(stderr.contains("failed: transactions of near"), "{stderr}");
     assert!(stderr.contains("the whole 95 % interval lies above"), "{stderr}");
     assert!(stderr.contains("perch: 1 of 2 answers"), "{stderr}");
     assert!(!stderr.contains("passed"), "{stderr}");
-    let (code, _, stderr) = compare(&["--fail-if", &format!("transactions>{pct}%")]);
+    let (code, _, stderr) = compare(&format!("--fail-if transactions>{pct}%"));
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.contains("undecided: transactions of near"), "{stderr}");
 }
 
 #[test]
 fn gates_name_arms_and_scores_that_exist() {
-    let refused = |further: &[&str], words: &[&str]| {
-        refused(&[&COMPARE[..], &["-q"], further].concat(), words);
+    let refused = |further: &str, words: &[&str]| {
+        refused(&format!("{COMPARE} -q {further}"), words);
     };
-    refused(&["--fail-if", "far:transactions<-2%"], &["no arm `far`", "expected one of near"]);
-    refused(&["--fail-if", "stock:transactions<-2%"], &["first arm, `stock`", "one of near"]);
-    refused(&["--fail-if", "transactions-2%"], &["--fail-if", "expected [ARM:]SCORE<PERCENT%"]);
-    refused(&["--junit", "x.xml"], &["--fail-if"]);
-    let unwritable = ["--junit", "/no/such/folder/x.xml"];
-    let (code, stdout, stderr) = compare(&[&["--fail-if", "p99<-2%"], &unwritable[..]].concat());
+    refused("--fail-if far:transactions<-2%", &["no arm `far`", "expected one of near"]);
+    refused("--fail-if stock:transactions<-2%", &["first arm, `stock`", "one of near"]);
+    refused("--fail-if transactions-2%", &["--fail-if", "expected [ARM:]SCORE<PERCENT%"]);
+    refused("--junit x.xml", &["--fail-if"]);
+    let unwritable = "--fail-if p99<-2% --junit /no/such/folder/x.xml";
+    let (code, stdout, stderr) = compare(unwritable);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
 }
 
 #[test]
 fn lab_refuses_gates_before_it_boots_guests() {
-    let lab = |further: &[&str], words: &[&str]| {
-        let arms = ["lab", "compare", "-m", "x5570", "--arm", "stock", "--arm", "perch"];
-        refused(&[&arms[..], further, &["--", "true"]].concat(), words);
+    let lab = |further: &str, words: &[&str]| {
+        let arms = "lab compare -m x5570 --arm stock --arm perch";
+        refused(&format!("{arms} {further} -- true"), words);
     };
-    lab(&["--fail-if", "far:time>2%"], &["no arm `far`", "expected one of perch"]);
-    let one = ["--fail-if", "time>2%", "--repetitions", "1"];
-    lab(&one, &["one repetition has no interval"]);
+    lab("--fail-if far:time>2%", &["no arm `far`", "expected one of perch"]);
+    lab("--fail-if time>2% --repetitions 1", &["one repetition has no interval"]);
 }
 
 #[test]
 fn unknown_score_lists_those_that_were_measured() {
-    let (code, stdout, stderr) = compare(&["-q", "--fail-if", "speed<-2%"]);
+    let (code, stdout, stderr) = compare("-q --fail-if speed<-2%");
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stdout.contains("transactions ("), "{stdout}");
     assert!(stderr.contains("no score `speed`; expected one of transactions, "), "{stderr}");
@@ -117,12 +92,12 @@ fn unknown_score_lists_those_that_were_measured() {
 
 #[test]
 fn one_repetition_or_one_arm_has_no_gate() {
-    let alone = ["compare", "-m", "x5570", "-w", "runsleep:tasks=1,run_us=100,sleep_us=100"];
-    let gate = ["--fail-if", "transactions<-2%", "--arm", "a:cluster=off"];
-    refused(&[&alone[..], &gate].concat(), &["only one arm", "second --arm"]);
-    let one = ["--arm", "b:cache=off", "--repetitions", "1"];
+    let alone = "compare -m x5570 -w runsleep:tasks=1,run_us=100,sleep_us=100 \
+                 --fail-if transactions<-2% --arm a:cluster=off";
+    refused(alone, &["only one arm", "second --arm"]);
+    let one = "--arm b:cache=off --repetitions 1";
     refused(
-        &[&alone[..], &gate, &one].concat(),
+        &format!("{alone} {one}"),
         &["one repetition has no interval", "at least 2 repetitions"],
     );
 }
@@ -131,9 +106,9 @@ fn one_repetition_or_one_arm_has_no_gate() {
 fn junit_has_one_test_per_gate_and_arm() {
     let path = directory("gates").join("gates.xml");
     let path = path.to_str().unwrap();
-    let further = ["--arm", "far:cluster=posted", "--fail-if", "transactions<-50%"];
-    let failing = ["--fail-if", "near:wake-up latency>-99%", "--junit", path];
-    let (code, _, stderr) = compare(&[&further[..], &failing].concat());
+    let failing = format!("--fail-if 'near:wake-up latency>-99%' --junit {path}");
+    let further = "--arm far:cluster=posted --fail-if transactions<-50%";
+    let (code, _, stderr) = compare(&format!("{further} {failing}"));
     assert_eq!(code, Some(3), "{stderr}");
     let xml = std::fs::read_to_string(path).unwrap();
     assert!(
@@ -156,34 +131,18 @@ fn junit_has_one_test_per_gate_and_arm() {
 
 /// Writes the JSON of the comparison, with `from` replaced by `to`, and returns the file's path.
 fn written(name: &str, from: &str, to: &str) -> String {
-    let (code, json, stderr) = compare(&["-q", "--format", "json"]);
+    let (code, json, stderr) = compare("-q --format json");
     assert_eq!(code, Some(0), "{stderr}");
     assert!(json.contains(from), "no `{from}` in {json}");
-    file("gates", name, &json.replacen(from, to, 1))
+    file("gates", name, json.replacen(from, to, 1))
 }
 
 /// A small experiment of three cells in the JSON of `perch experiment run`, which runs once.
 fn experiment() -> String {
-    static JSON: LazyLock<String> = LazyLock::new(run_experiment);
+    const RUN: &str =
+        "experiment run cluster-scan -q --only */node0/n=4 --repetitions 2 --format json";
+    static JSON: LazyLock<String> = LazyLock::new(|| printed(RUN));
     JSON.clone()
-}
-
-fn run_experiment() -> String {
-    let output = perch(&[
-        "experiment",
-        "run",
-        "cluster-scan",
-        "-q",
-        "--only",
-        "*/node0/n=4",
-        "--repetitions",
-        "2",
-        "--format",
-        "json",
-    ]);
-    let (code, json, stderr) = told(&output);
-    assert_eq!(code, Some(0), "{stderr}");
-    json
 }
 
 #[test]
@@ -199,12 +158,11 @@ fn check_fails_where_a_kept_cell_no_longer_agrees() {
             cell["calibration"] = false.into();
             cell["verdict"] = verdict.into();
         }
-        file("gates", name, &found.to_string())
+        file("gates", name, found.to_string())
     };
     let [agrees, undecided, disagrees] = ["agrees", "undecided", "disagrees"]
         .map(|verdict| with(&format!("{verdict}.json"), verdict));
-    let check =
-        |new: &str, kept: &str| told(&perch(&["experiment", "check", new, "--against", kept]));
+    let check = |new: &str, kept: &str| told(&format!("experiment check {new} --against {kept}"));
     let (code, stdout, stderr) = check(&agrees, &agrees);
     assert_eq!((code, stdout.as_str()), (Some(0), ""), "{stderr}");
     assert!(stderr.contains(" 0 failed"), "{stderr}");
@@ -214,15 +172,15 @@ fn check_fails_where_a_kept_cell_no_longer_agrees() {
     assert!(stdout.contains("worse"), "{stdout}");
     let junit = directory("gates").join("check.xml");
     let junit = junit.to_str().unwrap();
-    let arguments = ["experiment", "check", &disagrees, "--against", &agrees, "--junit", junit];
-    let (code, stdout, stderr) = told(&perch(&arguments));
+    let line = format!("experiment check {disagrees} --against {agrees} --junit {junit}");
+    let (code, stdout, stderr) = told(&line);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stdout.contains("FAILED"), "{stdout}");
     assert!(stderr.contains("disagree that agreed in"), "{stderr}");
     let xml = std::fs::read_to_string(junit).unwrap();
     assert!(xml.contains("<failure message=\"agrees in the kept result"), "{xml}");
     let comparison = written("no-cells.json", "", "");
-    refused(&["experiment", "check", &comparison, "--against", &agrees], &["no cells"]);
+    refused(&format!("experiment check {comparison} --against {agrees}"), &["no cells"]);
 }
 
 /// The commands of perch in a block of YAML, each with its continued lines.
@@ -278,8 +236,8 @@ fn examples_for_ci_run() {
             .current_dir(&folder)
             .output()
             .unwrap();
-        let (code, _, stderr) = told(&output);
-        assert_eq!(code, Some(0), "{script}: {stderr}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {stderr}");
         assert!(stderr.contains("passed: "), "{stderr}");
         let xml = std::fs::read_to_string(folder.join("gates.xml")).unwrap();
         assert!(xml.contains("failures=\"0\""), "{xml}");

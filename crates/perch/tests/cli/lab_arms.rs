@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Refusals of `perch lab compare`.
 
-use crate::refusals::{file, refused};
+use crate::support::{file, refused};
 
 /// The lab compares arms that it understands, on machines that can be guests; it looks at them
 /// before it fetches or boots anything.
 #[test]
 fn arms_of_the_lab_are_read_before_guests_boot() {
     let with = |arm: &str, words: &[&str]| {
-        let given = ["lab", "compare", "-m", "kunpeng920", "--arm", arm, "--", "true"];
-        refused(&given, words);
+        refused(&format!("lab compare -m kunpeng920 --arm '{arm}' -- true"), words);
     };
     with("stock:clusters=off", &["comes after `with`", "stock with clusters=off"]);
     with("stock with clutser=off", &["`clutser=off` changes nothing", "feature=NAME"]);
@@ -21,38 +20,12 @@ fn arms_of_the_lab_are_read_before_guests_boot() {
     with("new=perch:cluster=perch@seven", &["arm new: kernel seven", "such as 7.2"]);
     let text = file("kernels", "text", "text\n");
     with(&format!("new=stock@{text}"), &["arm new", &text, "it is no kernel"]);
-    let unused = [
-        "lab",
-        "compare",
-        "-m",
-        "kunpeng920",
-        "--kernel",
-        "6.18",
-        "--arm",
-        "a=stock@7.2",
-        "--",
-        "true",
-    ];
-    refused(&unused, &["--kernel 6.18", "every arm has one"]);
-    let recorded = [
-        "lab",
-        "compare",
-        "-m",
-        "kunpeng920",
-        "--decisions",
-        "--untimed",
-        "--arm",
-        "stock",
-        "--arm",
-        "b=perch",
-        "--",
-        "true",
-    ];
-    refused(&recorded, &["arm b", "--decisions", "leave the arm"]);
-    let timed: Vec<&str> = (recorded.into_iter()).filter(|word| *word != "--untimed").collect();
-    refused(&timed, &["--decisions", "add --untimed"]);
-    let juno = ["lab", "compare", "-m", "juno", "--arm", "stock", "--", "true"];
-    refused(&juno, &["juno", "differ in capacity"]);
-    let score = ["lab", "compare", "-m", "kunpeng920", "--score", "rate", "--", "true"];
-    refused(&score, &["--score", "NAME/UNIT=WORDS"]);
+    let with = |rest: &str, words: &[&str]| refused(&format!("lab compare {rest} -- true"), words);
+    let unused = "-m kunpeng920 --kernel 6.18 --arm a=stock@7.2";
+    with(unused, &["--kernel 6.18", "every arm has one"]);
+    let recorded = "-m kunpeng920 --decisions --untimed --arm stock --arm b=perch";
+    with(recorded, &["arm b", "--decisions", "leave the arm"]);
+    with(&recorded.replace(" --untimed", ""), &["--decisions", "add --untimed"]);
+    with("-m juno --arm stock", &["juno", "differ in capacity"]);
+    with("-m kunpeng920 --score rate", &["--score", "NAME/UNIT=WORDS"]);
 }

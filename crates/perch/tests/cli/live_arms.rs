@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch compare` with a scheduler of sched_ext in one of its arms.
 
-use crate::support::perch;
+use crate::support::printed;
 
 fn compared(format: &str) -> String {
-    let output = perch(&[
-        "compare",
-        "-q",
-        "-m",
-        "juno",
-        "-w",
-        "pipe:pairs=2",
-        "--arm",
-        "stock:off",
-        "--arm",
-        "live:",
-        "--measure",
-        "20ms",
-        "--repetitions",
-        "1",
-        "--format",
-        format,
-    ]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    String::from_utf8(output.stdout).unwrap()
+    printed(&format!(
+        "compare -q -m juno -w pipe:pairs=2 --arm stock:off --arm live: --measure 20ms \
+         --repetitions 1 --format {format}"
+    ))
 }
 
 /// perch's BPF program tells the simulated kernel which CPU it chose, and not why.

@@ -4,10 +4,9 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::support::perch;
+use crate::support::{file, printed, told};
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
@@ -71,8 +70,7 @@ fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal() {
 #[test]
 fn off_a_terminal_are_words_alone() {
     let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --effort quick --repetitions 2";
-    let words: Vec<&str> = words.split(' ').collect();
-    let said = String::from_utf8(perch(&words).stderr).unwrap();
+    let (_, _, said) = told(words);
     assert_eq!(said.lines().count(), 1, "{said:?}");
     assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
 }
@@ -81,14 +79,12 @@ fn off_a_terminal_are_words_alone() {
 /// the total. The pipe gives perch the recording's first half, and then a byte now and then.
 #[test]
 fn reading_has_a_bar_as_well() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("progress");
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("run.perch");
-    let path = file.to_str().unwrap();
-    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --effort quick --repetitions 1 -q --record";
-    let words: Vec<&str> = words.split(' ').chain([path]).collect();
-    assert!(perch(&words).status.success());
-    let half = fs::metadata(&file).unwrap().len() / 2;
+    let path = file("progress", "run.perch", []);
+    printed(&format!(
+        "compare -m juno -w tbench:n=4 --arm a:capacity=off --effort quick --repetitions 1 -q \
+         --record {path}"
+    ));
+    let half = fs::metadata(&path).unwrap().len() / 2;
     let slowly = format!(
         "(head -c {half} {path}; while sleep 0.2; do head -c 1 /dev/zero; done) | {PERCH} replay -"
     );

@@ -2,10 +2,10 @@
 //! `perch replay` and `perch advise` on good files, and on all kinds of bad ones.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::support::perch;
+use crate::support::{file, json, printed, refused, told};
 use perch_machine::{Machine, library};
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_record::format::{Footer, Header, Writer};
@@ -25,55 +25,33 @@ pub fn recording(what: Synthetic) -> Vec<u8> {
     file
 }
 
-pub fn put(name: &str, bytes: &[u8]) -> String {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recordings");
-    std::fs::create_dir_all(&directory).expect("a directory for tests");
-    let path: PathBuf = directory.join(name);
-    std::fs::write(&path, bytes).expect("a file for tests");
-    path.to_str().expect("no strange names").to_string()
+pub fn put(name: &str, bytes: impl AsRef<[u8]>) -> String {
+    file("recordings", name, bytes)
 }
 
 /// Records a simulation of pairs on pipes.
 pub fn simulated(name: &str) -> String {
-    let path = put(name, &[]);
-    let run = "compare -m jacobsville -w pipe:pairs=2 --arm s:cluster=upstream --repetitions 1 \
-               --warmup 2ms --measure 4ms --quiet --record";
-    let words: Vec<&str> = run.split_whitespace().chain([&path[..]]).collect();
-    stdout(&perch(&words));
+    let path = put(name, []);
+    printed(&format!(
+        "compare -m jacobsville -w pipe:pairs=2 --arm s:cluster=upstream --repetitions 1 \
+         --warmup 2ms --measure 4ms --quiet --record {path}"
+    ));
     path
-}
-
-fn stdout(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-/// Demands exit code 2, nothing on stdout, and these words on stderr.
-fn refused(arguments: &[&str], words: &[&str]) {
-    let output = perch(arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something");
-    assert!(!said.contains("panicked"), "{said}");
-    for word in words {
-        assert!(said.contains(word), "{arguments:?}: no {word:?} in {said}");
-    }
 }
 
 /// Demands that both commands refuse the file alike.
 fn both_refuse(path: &str, words: &[&str]) {
     for command in ["replay", "advise"] {
-        refused(&[command, path], words);
+        refused(&format!("{command} {path}"), words);
     }
 }
 
 #[test]
 fn a_recording_of_the_model_agrees_and_needs_no_advice() {
     let path = put("model", &recording(LOAD));
-    let text = stdout(&perch(&["replay", &path]));
+    let text = printed(&format!("replay {path}"));
     assert!(text.contains("in 4000 of 4000: 100.00 %"), "{text}");
-    let text = stdout(&perch(&["advise", &path]));
+    let text = printed(&format!("advise {path}"));
     assert!(text.contains("The model of 7.2 explains 100.00 %"), "{text}");
     assert!(text.contains("capacity: cannot act here"), "{text}");
     assert!(text.contains("What it cannot know:"), "{text}");
@@ -83,17 +61,9 @@ fn a_recording_of_the_model_agrees_and_needs_no_advice() {
 fn teach_sets_two_recordings_side_by_side() {
     let guest = put("guest", &recording(LOAD));
     let simulated = simulated("simulated");
-    let teach = |one: &str, other: &str| {
-        let words = ["lab", "teach", "--guest", one, "--simulated", other];
-        words.map(str::to_string)
-    };
-    let words = teach(&guest, &simulated);
-    let with = |further: &[&str]| {
-        let words = words.iter().map(String::as_str).chain(further.iter().copied());
-        stdout(&perch(&words.collect::<Vec<_>>()))
-    };
-    let json: serde_json::Value =
-        serde_json::from_str(&with(&["--format", "json", "--window", "10s"])).expect("JSON");
+    let teach = |one: &str, other: &str| format!("lab teach --guest {one} --simulated {other}");
+    let with = |further: &str| printed(&format!("{} {further}", teach(&guest, &simulated)));
+    let json = json(&format!("{} --format json --window 10s", teach(&guest, &simulated)));
     let [guest_is, simulated_is] = ["guest", "simulated"].map(|whose| &json["loads"][0][whose]);
     // The synthetic load has no end, and all of it counts; the model made its choices.
     let total = &guest_is["agreement"]["total"];
@@ -101,31 +71,29 @@ fn teach_sets_two_recordings_side_by_side() {
     assert!(total["wake_ups"].as_u64() > Some(3_000), "{json}");
     assert_eq!(simulated_is["kernel"], "simulated 7.2");
     assert!(simulated_is["to_wake"]["count"].as_u64() > Some(0), "{json}");
-    let text = with(&[]);
+    let text = with("");
     for row in ["previous idle, %", "wake-ups, 1/s", "replay agrees, %"] {
         assert!(text.contains(row), "{row} in {text}");
     }
-    assert!(with(&["--format", "markdown"]).contains("| guest | simulated | difference |"));
+    assert!(with("--format markdown").contains("| guest | simulated | difference |"));
     for (one, other, says) in [
         (&simulated, &guest, "expected a recording of a kernel"),
         (&guest, &guest, "one of a simulation"),
         (&guest, &put("teach.text", b"no recording"), "not a recording of perch"),
         (&"missing.perch".to_string(), &simulated, "missing.perch"),
     ] {
-        refused(&teach(one, other).each_ref().map(String::as_str), &[says]);
+        refused(&teach(one, other), &[says]);
     }
-    refused(&["lab", "teach", "-m", "x5570"], &["--pairs"]);
-    let machine = ["lab", "teach", "--pairs", "1", "-m"];
-    refused(&[&machine[..], &["nosuch"]].concat(), &["nosuch"]);
+    refused("lab teach -m x5570", &["--pairs"]);
+    refused("lab teach --pairs 1 -m nosuch", &["nosuch"]);
 }
 
 /// The model of a kernel without the cluster scan is wrong about one that has it.
 #[test]
 fn agreement_is_named_by_its_worst_reason() {
     let path = put("worst", &recording(LOAD));
-    let wrong = ["replay", &path, "--era", "6.5"];
-    let json = stdout(&perch(&[&wrong[..], &["--format", "json"]].concat()));
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let wrong = format!("replay {path} --era 6.5");
+    let json = json(&format!("{wrong} --format json"));
     let agreement = &json["agreement"];
     let counts = |part: &serde_json::Value| {
         ["wake_ups", "same"].map(|key| part[key].as_u64().expect("a count"))
@@ -149,12 +117,12 @@ fn agreement_is_named_by_its_worst_reason() {
     let share = 100.0 * same as f64 / asked as f64;
     let line = format!("\n  worst: {reason} {same} of {asked} ({share:.1} %)\n");
     for format in ["table", "markdown"] {
-        let text = stdout(&perch(&[&wrong[..], &["--format", format]].concat()));
+        let text = printed(&format!("{wrong} --format {format}"));
         assert!(text.contains(&line), "{line} in {text}");
         let line = format!("\n  forced, one CPU possible: in {0} of {0}, ", forced[0]);
         assert!(text.contains(&line), "{line} in {text}");
     }
-    let csv = stdout(&perch(&[&wrong[..], &["--format", "csv"]].concat()));
+    let csv = printed(&format!("{wrong} --format csv"));
     let names: Vec<_> = csv.lines().next().expect("names").split(',').collect();
     assert_eq!(names[7..], ["forced", "forced_differ"]);
     let cells = |line: &str| -> Vec<u64> {
@@ -170,12 +138,11 @@ fn agreement_is_named_by_its_worst_reason() {
 fn short_recording_has_no_worst_reason() {
     let few = Synthetic { wake_ups: 25, ..LOAD };
     let path = put("few", &recording(few));
-    let text = stdout(&perch(&["replay", &path]));
+    let text = printed(&format!("replay {path}"));
     let line = "\n  worst: -, no reason has 30 choices that were not forced\n";
     assert!(text.contains(line), "{text}");
     assert!(!text.contains("NaN"), "{text}");
-    let json = stdout(&perch(&["replay", &path, "--format", "json"]));
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = json(&format!("replay {path} --format json"));
     assert_eq!(json["agreement"]["worst"], serde_json::Value::Null);
     assert_eq!(json["agreement"]["worst_at_least"], 30);
     assert_eq!(json["agreement"]["total"]["wake_ups"], 25);
@@ -195,8 +162,10 @@ fn stdin_is_a_recording_too() {
         let mut pipe = child.stdin.take().expect("a pipe");
         pipe.write_all(&file).expect("it reads all");
         drop(pipe);
-        let piped = stdout(&child.wait_with_output().expect("it ends"));
-        let named = stdout(&perch(&[command, &path, "--format", "json"]));
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{output:?}");
+        let piped = String::from_utf8(output.stdout).expect("UTF-8");
+        let named = printed(&format!("{command} {path} --format json"));
         assert_eq!(piped.replace("stdin", ""), named.replace(&path, ""));
     }
 }
@@ -204,19 +173,16 @@ fn stdin_is_a_recording_too() {
 #[test]
 fn list_has_one_line_per_wake_up() {
     let path = put("list", &recording(LOAD));
-    let csv = stdout(&perch(&["replay", "--list", &path]));
+    let csv = printed(&format!("replay --list {path}"));
     let file = put("list.csv", b"");
-    stdout(&perch(&["replay", "--list", &path, "-o", &file]));
+    printed(&format!("replay --list {path} -o {file}"));
     assert_eq!(std::fs::read_to_string(&file).expect("written"), csv);
     assert_eq!(csv.lines().count(), 4001);
     let names = csv.lines().next().expect("a header").split(',').count();
     assert!(csv.lines().all(|line| line.split(',').count() == names));
-    let list = ["replay", "--list", &path];
-    refused(&[&list[..], &["--format", "json"]].concat(), &["csv"]);
-    let full = ["-o", "/dev/full"];
-    let output = perch(&[&list[..], &full[..]].concat());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    refused(&format!("replay --list {path} --format json"), &["csv"]);
+    let (code, _, said) = told(&format!("replay --list {path} -o /dev/full"));
+    assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("/dev/full") && said.contains("No space"), "{said}");
 }
 
@@ -226,10 +192,9 @@ fn a_file_that_was_cut_off_is_read_up_to_there() {
     // The footer is the last block; a file without it has all wake-ups.
     let path = put("cut", &file[..file.len() - 5]);
     for command in ["replay", "advise"] {
-        let output = perch(&[command, &path]);
-        let said = String::from_utf8_lossy(&output.stderr).to_string();
-        assert!(said.contains("ends at byte"), "{said}");
-        assert!(stdout(&output).contains("4000 wake-ups"), "{command}");
+        let (code, text, said) = told(&format!("{command} {path}"));
+        assert!(code == Some(0) && said.contains("ends at byte"), "{said}");
+        assert!(text.contains("4000 wake-ups"), "{command}");
     }
     // A file that is cut within its first wake-ups has none to replay.
     both_refuse(&put("cut-early", &file[..5000]), &["no wake-up", "record"]);
@@ -292,16 +257,16 @@ fn modes_that_make_no_sense_are_refused() {
         ("clutser=off", "unknown mechanism \"clutser\""),
         ("cluster=on", "unknown mode \"on\""),
         ("cluster", "expected MECHANISM=MODE"),
-        ("", "expected MECHANISM=MODE"),
+        ("''", "expected MECHANISM=MODE"),
         ("cache=posted", "where each process ran"),
         ("overload=perch", "real-time tasks to give away"),
         ("steer=posted", "task group"),
     ];
     for (set, words) in cases {
-        refused(&["replay", &path, "--set", set], &["--set", words]);
+        refused(&format!("replay {path} --set {set}"), &["--set", words]);
     }
-    refused(&["advise", &path, "--era", "3.4"], &["--era 3.4", "5.5"]);
-    refused(&["advise", &path, "--format", "xml"], &["xml", "markdown"]);
+    refused(&format!("advise {path} --era 3.4"), &["--era 3.4", "5.5"]);
+    refused(&format!("advise {path} --format xml"), &["xml", "markdown"]);
 }
 
 /// The policy makes the same choices on the recording of a simulation as it made in the simulation,
@@ -319,53 +284,22 @@ fn simulated_recordings_agree_altogether() {
     ];
     for (machine, workload, era, modes) in runs {
         let path = put(&format!("simulated-{machine}-{era}"), b"");
-        let arm = format!("it:{modes}");
-        let output = perch(&[
-            "compare",
-            "-m",
-            machine,
-            "-w",
-            workload,
-            "--era",
-            era,
-            "--arm",
-            &arm,
-            "--repetitions",
-            "1",
-            "--warmup",
-            "5ms",
-            "--measure",
-            "40ms",
-            "--record",
-            &path,
-            "-q",
-        ]);
-        stdout(&output);
-        let json = stdout(&perch(&["replay", &path, "--format", "json"]));
+        printed(&format!(
+            "compare -m {machine} -w {workload} --era {era} --arm it:{modes} --repetitions 1 \
+             --warmup 5ms --measure 40ms --record {path} -q"
+        ));
+        let json = printed(&format!("replay {path} --format json"));
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         let (asked, same) = (&json["model"]["wake_ups"], &json["model"]["same"]);
         assert!(asked.as_u64() > Some(50), "{machine}, {workload}: {asked} wake-ups");
         assert_eq!(asked, same, "{machine}, {workload}, {era}, {modes}");
     }
     let path = put("simulated-cache", b"");
-    let arm = [
-        "compare",
-        "-m",
-        "epyc7543",
-        "-w",
-        "pipe:pairs=2",
-        "--arm",
-        "it:cache=perch",
-        "--repetitions",
-        "1",
-        "--measure",
-        "1ms",
-        "--record",
-        &path,
-    ];
-    let output = perch(&arm);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("leave cache out"), "{said}");
+    let (code, _, said) = told(&format!(
+        "compare -m epyc7543 -w pipe:pairs=2 --arm it:cache=perch --repetitions 1 --measure 1ms \
+         --record {path}"
+    ));
+    assert!(code != Some(0) && said.contains("leave cache out"), "{said}");
 }
 
 /// A trace of a recording that is refused at its end is not left behind.
@@ -374,10 +308,10 @@ fn a_trace_is_whole_or_not_there() {
     let path = put("nothing-to-ask", &recording(Synthetic { real_time_every: 1, ..LOAD }));
     let trace = format!("{path}.pftrace");
     std::fs::write(&trace, "an older one").expect("a file for tests");
-    refused(&["replay", &path, "--trace", &trace], &["nothing-to-ask"]);
+    refused(&format!("replay {path} --trace {trace}"), &["nothing-to-ask"]);
     assert_eq!(std::fs::read_to_string(&trace).expect("as before"), "an older one");
     std::fs::remove_file(&trace).expect("it is there");
-    refused(&["replay", &path, "--trace", &trace], &["nothing-to-ask"]);
+    refused(&format!("replay {path} --trace {trace}"), &["nothing-to-ask"]);
     let directory = Path::new(&path).parent().expect("a directory");
     let left = std::fs::read_dir(directory).expect("it is there");
     let left: Vec<_> = (left.flatten().map(|entry| entry.file_name()))
@@ -389,11 +323,10 @@ fn a_trace_is_whole_or_not_there() {
 /// The reason decides, not only the mode: an LLC of 8 CPUs is small, one of 32 is not.
 #[test]
 fn advice_for_a_machine_says_why() {
-    let small = stdout(&perch(&["advise", "-m", "x5570"]));
+    let small = printed("advise -m x5570");
     assert!(small.contains("cache      upstream  last-level caches have 8 CPUs"), "{small}");
-    let large = stdout(&perch(&["advise", "-m", "kunpeng920"]));
+    let large = printed("advise -m kunpeng920");
     assert!(large.contains("cache      perch  there are 4 last-level caches, of 32"), "{large}");
-    let json = ["advise", "-m", "juno", "--format", "json"];
-    refused(&json, &["--format", "markdown"]);
-    refused(&["advise", "-m", "juno", "x.perch"], &["--machine"]);
+    refused("advise -m juno --format json", &["--format", "markdown"]);
+    refused("advise -m juno x.perch", &["--machine"]);
 }

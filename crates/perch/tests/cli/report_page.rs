@@ -4,22 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::perch;
+use crate::support::{directory, file, printed};
 
 fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+    directory("report")
 }
 
 /// Runs the command, and keeps what it prints in a file.
-fn keep(name: &str, arguments: &[&str]) -> String {
-    let output = perch(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    let path = folder().join(name);
-    std::fs::write(&path, output.stdout).unwrap();
-    path.to_str().unwrap().to_string()
+fn keep(name: &str, line: &str) -> String {
+    file("report", name, printed(line))
 }
 
 /// Opens a page in a browser. Returns the document when all is loaded, and the lines of the
@@ -57,24 +50,16 @@ fn measured(page: &str) -> PathBuf {
 
 /// Files with few results of two experiments and of a comparison.
 fn small_results() -> [String; 3] {
-    let small = ["--repetitions", "2", "--format", "json", "--quiet"];
-    let scan = ["experiment", "run", "cluster-scan", "--only", "*/node0/n=1", "--arms", "all"];
-    let capacity = ["experiment", "run", "capacity-wakeup", "--only", "hackbench/juno/*"];
-    let compare = [
-        "compare",
-        "-m",
-        "juno",
-        "-w",
-        "hackbench:groups=1",
-        "--arm",
-        "a:capacity=off",
-        "--arm",
-        "b:capacity=posted",
-    ];
+    let keep = |name: &str, line: &str| {
+        keep(name, &format!("{line} --repetitions 2 --format json --quiet"))
+    };
     [
-        keep("scan.json", &[&scan[..], &small].concat()),
-        keep("capacity.json", &[&capacity[..], &small].concat()),
-        keep("compare.json", &[&compare[..], &small].concat()),
+        keep("scan.json", "experiment run cluster-scan --only */node0/n=1 --arms all"),
+        keep("capacity.json", "experiment run capacity-wakeup --only hackbench/juno/*"),
+        keep(
+            "compare.json",
+            "compare -m juno -w hackbench:groups=1 --arm a:capacity=off --arm b:capacity=posted",
+        ),
     ]
 }
 
@@ -82,9 +67,7 @@ fn small_results() -> [String; 3] {
 fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
     let results = small_results();
     let page = folder().join("report.html");
-    let arguments = [&results[0], &results[1], &results[2], "-o", page.to_str().unwrap()];
-    let output = perch(&[&["report"], &arguments[..]].concat());
-    assert!(output.status.success(), "{output:?}");
+    printed(&format!("report {} -o {}", results.join(" "), page.display()));
 
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.len() < 5_000_000, "{} bytes", text.len());
@@ -200,10 +183,9 @@ fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
 
 #[test]
 fn a_page_of_all_experiments_is_small() {
-    let small = ["--repetitions", "2", "--arms", "all", "--format", "json", "--quiet"];
     let run = |name: &str, experiment: &str, only: &str| {
-        let command = ["experiment", "run", experiment, "--only", only];
-        keep(name, &[&command[..], &small].concat())
+        let how = "--repetitions 2 --arms all --format json --quiet";
+        keep(name, &format!("experiment run {experiment} --only {only} {how}"))
     };
     let scan = run("one.json", "cluster-scan", "tbench/node0/n=1");
     let capacity = run("table.json", "capacity-wakeup", "hackbench/juno/*");
@@ -211,8 +193,7 @@ fn a_page_of_all_experiments_is_small() {
     std::fs::write(&results, all_experiments(&scan, &capacity).to_string()).unwrap();
     let page = folder().join("all.html");
     let [results, page] = [&results, &page].map(|path| path.to_str().unwrap());
-    let output = perch(&["report", results, "-o", page]);
-    assert!(output.status.success(), "{output:?}");
+    printed(&format!("report {results} -o {page}"));
     let text = std::fs::read_to_string(page).unwrap();
     assert!(text.len() < 5_000_000, "{} bytes", text.len());
     let charts = text.matches("<svg ").count();

@@ -13,41 +13,15 @@ use perch_plan::Settings;
 use perch_sweep::{Simulation, Sweep};
 use serde_json::Value;
 
-use crate::support::perch;
+use crate::support::{json, printed, refused};
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 19] = [
-    "machine",
-    "experiment",
-    "sweep",
-    "simulation",
-    "configuration",
-    "compare",
-    "experiment-run",
-    "raw",
-    "diff",
-    "simulate",
-    "sweep-collect",
-    "sweep-rank",
-    "import",
-    "replay",
-    "teach",
-    "advise",
-    "doctor",
-    "trial",
-    "stats",
-];
-
-fn printed(arguments: &[&str]) -> String {
-    let output = perch(arguments);
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {words}");
-    String::from_utf8(output.stdout).unwrap()
-}
+const FORMS: &str = "machine experiment sweep simulation configuration compare experiment-run raw diff \
+                     simulate sweep-collect sweep-rank import replay teach advise doctor trial stats";
 
 fn schema(name: &str) -> Value {
-    serde_json::from_str(&printed(&["schema", name])).unwrap()
+    json(&format!("schema {name}"))
 }
 
 /// Every file of ours that ends in `.toml`, below a folder of the tree.
@@ -150,17 +124,14 @@ fn reads(form: &str, value: &Value) -> Result<(), String> {
 
 #[test]
 fn the_list_names_every_schema() {
-    let list = printed(&["schema"]);
+    let list = printed("schema");
     let names: Vec<&str> =
         (list.lines().skip(1)).map(|line| line.split_whitespace().next().unwrap()).collect();
-    assert_eq!(names, FORMS);
-    for name in FORMS {
+    assert_eq!(names.join(" "), FORMS);
+    for name in names {
         assert_eq!(schema(name)["$schema"], "https://json-schema.org/draft/2020-12/schema");
     }
-    let output = perch(&["schema", "machines"]);
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(words.contains("`machines`: expected one of machine, experiment"), "{words}");
+    refused("schema machines", &["`machines`: expected one of machine, experiment"]);
 }
 
 #[test]
@@ -186,7 +157,7 @@ fn files_that_perch_carries_are_as_their_schemas_say() {
 fn machines_that_perch_writes_are_as_their_schema_says() {
     let schema = schema("machine");
     for machine in ["kunpeng920", "juno", "xeon240", "x5570"] {
-        let text = printed(&["machine", "show", "--toml", machine]);
+        let text = printed(&format!("machine show --toml {machine}"));
         assert_eq!(check(&schema, &read(&text)), None, "{machine}");
     }
 }
@@ -247,73 +218,70 @@ fn a_misspelt_key_in_any_table_is_refused_where_perch_refuses_it() {
     }
 }
 
-/// Demands that the schema and the reader of a form both take these files, or both refuse them.
-fn agree(form: &str, files: &[(String, bool)]) {
-    let schema = schema(form);
-    for (text, is_good) in files {
-        let value = read(text);
-        let reader = reads(form, &value);
-        assert_eq!(reader.is_ok(), *is_good, "{text}: {reader:?}");
-        let found = check(&schema, &value);
-        assert_eq!(found.is_none(), *is_good, "{text}: {found:?}");
+/// Files of which the schema and the reader take the good ones, and refuse the others; ` ; ` is the
+/// end of a line.
+const SWEEPS: &str = r#"
+good [axes] ; workload.pairs = [1, 2]
+good [axes] ; "workload.pairs" = [1, 2] ; workload = ["pipe"]
+good [axes] ; "hardware.wake_ns" = { from = 1, to = 2.5 }
+good [axes] ; hardware.wake_ns = { from = 1, to = 8, scale = "log" }
+bad [axes] ; hardware.wake_ns = { from = 1, to = 8, scale = "exp" }
+bad [axes] ; hardware.wake_ns = { from = 1, upto = 8 }
+bad [axes] ; hardware.wake_ns = 8
+bad [axes] ; hardware.wake_ns = []
+good [axes] ; arm = ["off", "cluster=posted"]
+bad [axes] ; arm = { a = 1 }
+bad [axes] ; era = [6.5]
+good [axes] ; seed = { from = 1, to = 3, step = 1 }
+bad [axes] ; seed = [-1]
+bad [axes] ; cost.wake_ns = [1]
+good effort = "normal"
+bad effort = "some"
+bad effort = { warmup_ms = 1, measure_ms = 1 }
+good [design] ; points = 2 ; axes.hardware.wake_ns = [1, 2]
+bad [design] ; points = 0 ; axes.hardware.wake_ns = [1, 2]
+bad [design] ; points = 2 ; axes.arm = ["off"]
+"#;
+const CONFIGURATIONS: &str = r#"
+good groups = 0 ; detail = true
+bad slice_us = 99
+bad slice_us = 100.5
+bad detail = 1
+bad modes = 1
+good [[band]] ; comm = "a" ; priority = 99
+bad [[band]] ; comm = "a" ; nice = 3
+good [[band]] ; comm = "a" ; priority = 1 ; policy = "rr" ; slice_ms = 1
+bad [[band]] ; comm = "a" ; priority = 1 ; policy = "fifo" ; slice_ms = 1
+bad [[band]] ; comm = "a" ; priority = 1 ; policy = "other"
+bad [[band]] ; priority = 1
+bad [band] ; priority = 1 ; comm = "a"
+good [[partial]] ; cgroup = "/web" ; user = 33
+bad [[partial]]
+bad [[partial]] ; user = -1
+bad [[partial]] ; nice = 3
+"#;
+
+#[test]
+fn schema_and_reader_agree_about_values() {
+    let begin = "machine = \"kunpeng920\"\nworkload = \"pipe\"\n";
+    for (form, begin, rows) in [("sweep", begin, SWEEPS), ("configuration", "", CONFIGURATIONS)] {
+        let schema = schema(form);
+        let agree = |text: &str, is_good: bool| {
+            let value = read(text);
+            let reader = reads(form, &value);
+            assert_eq!(reader.is_ok(), is_good, "{text}: {reader:?}");
+            let found = check(&schema, &value);
+            assert_eq!(found.is_none(), is_good, "{text}: {found:?}");
+        };
+        for row in rows.lines().skip(1) {
+            let (kind, text) = row.split_once(' ').unwrap();
+            agree(&format!("{begin}{}\n", text.replace(" ; ", "\n")), kind == "good");
+        }
+        if form == "configuration" {
+            let band = "[[band]]\ncomm = \"a\"\npriority = 1\n";
+            let others = [("", true), (&*band.repeat(16), true), (&*band.repeat(17), false)];
+            others.into_iter().for_each(|(text, is_good)| agree(text, is_good));
+            agree(&"[[partial]]\nuser = \"root\"\n".repeat(20), true);
+        }
     }
-}
-
-#[test]
-fn schema_and_reader_agree_about_values_of_sweeps() {
-    let files = [
-        ("[axes]\nworkload.pairs = [1, 2]", true),
-        ("[axes]\n\"workload.pairs\" = [1, 2]\nworkload = [\"pipe\"]", true),
-        ("[axes]\n\"hardware.wake_ns\" = { from = 1, to = 2.5 }", true),
-        ("[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"log\" }", true),
-        ("[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"exp\" }", false),
-        ("[axes]\nhardware.wake_ns = { from = 1, upto = 8 }", false),
-        ("[axes]\nhardware.wake_ns = 8", false),
-        ("[axes]\nhardware.wake_ns = []", false),
-        ("[axes]\narm = [\"off\", \"cluster=posted\"]", true),
-        ("[axes]\narm = { a = 1 }", false),
-        ("[axes]\nera = [6.5]", false),
-        ("[axes]\nseed = { from = 1, to = 3, step = 1 }", true),
-        ("[axes]\nseed = [-1]", false),
-        ("[axes]\ncost.wake_ns = [1]", false),
-        ("effort = \"normal\"", true),
-        ("effort = \"some\"", false),
-        ("effort = { warmup_ms = 1, measure_ms = 1 }", false),
-        ("[design]\npoints = 2\naxes.hardware.wake_ns = [1, 2]", true),
-        ("[design]\npoints = 0\naxes.hardware.wake_ns = [1, 2]", false),
-        ("[design]\npoints = 2\naxes.arm = [\"off\"]", false),
-    ];
-    let files = files.map(|(lines, is_good)| {
-        let text = format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{lines}\n");
-        (text, is_good)
-    });
-    agree("sweep", &files);
-}
-
-#[test]
-fn schema_and_reader_agree_about_values_of_configurations() {
-    let band = |lines: &str| format!("[[band]]\ncomm = \"a\"\n{lines}\n");
-    let files = [
-        (String::new(), true),
-        ("groups = 0\ndetail = true\n".to_string(), true),
-        ("slice_us = 99\n".to_string(), false),
-        ("slice_us = 100.5\n".to_string(), false),
-        ("detail = 1\n".to_string(), false),
-        ("modes = 1\n".to_string(), false),
-        (band("priority = 99"), true),
-        (band("nice = 3"), false),
-        (band("priority = 1\npolicy = \"rr\"\nslice_ms = 1"), true),
-        (band("priority = 1\npolicy = \"fifo\"\nslice_ms = 1"), false),
-        (band("priority = 1\npolicy = \"other\""), false),
-        ("[[band]]\npriority = 1\n".to_string(), false),
-        ("[band]\npriority = 1\ncomm = \"a\"\n".to_string(), false),
-        (band("priority = 1").repeat(16), true),
-        (band("priority = 1").repeat(17), false),
-        ("[[partial]]\ncgroup = \"/web\"\nuser = 33\n".to_string(), true),
-        ("[[partial]]\nuser = \"root\"\n".repeat(20), true),
-        ("[[partial]]\n".to_string(), false),
-        ("[[partial]]\nuser = -1\n".to_string(), false),
-        ("[[partial]]\nnice = 3\n".to_string(), false),
-    ];
-    agree("configuration", &files);
 }

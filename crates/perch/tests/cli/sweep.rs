@@ -33,11 +33,25 @@ fn prints(folder: &Path, line: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+#[track_caller]
+fn refused(folder: &Path, line: &str, words: &str) {
+    let output = perch(folder, line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+    assert!(said.contains(words), "{line}: {said}");
+}
+
+/// A folder with a sweep in it.
+fn with(sweep: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.toml"), sweep).unwrap();
+    folder
+}
+
 #[test]
 fn a_sweep_in_parts_makes_one_table() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with(SWEEP);
     let folder = folder.path();
-    fs::write(folder.join("s.toml"), SWEEP).unwrap();
     assert_eq!(prints(folder, "sweep plan s.toml --count"), "4\n");
     prints(folder, "sweep run s.toml --store st --shard 2/2 -q");
     let status = prints(folder, "sweep status s.toml --store st");
@@ -61,12 +75,10 @@ fn a_sweep_in_parts_makes_one_table() {
 
 #[test]
 fn an_arm_may_be_another_scheduler() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
     let arms = r#"{ stock = "off", live = "live:", close = "live:cluster=off" }"#;
     let sweep = SWEEP.replace(r#"{ stock = "off", posted = "cluster=posted" }"#, arms);
-    let new = sweep.replace("6.5", "7.2");
-    fs::write(folder.join("s.toml"), new).unwrap();
+    let folder = with(&sweep.replace("6.5", "7.2"));
+    let folder = folder.path();
     prints(folder, "sweep run s.toml --store st -q");
     let csv = prints(folder, "sweep collect s.toml --store st --format csv");
     let of = |arm: &str| -> Vec<&str> {
@@ -80,10 +92,7 @@ fn an_arm_may_be_another_scheduler() {
     prints(folder, "store verify st");
     // Before Linux 6.12 there is no sched_ext.
     fs::write(folder.join("old.toml"), sweep).unwrap();
-    let refused = perch(folder, "sweep plan old.toml");
-    let words = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{words}");
-    assert!(words.contains("`modes`: Linux 6.5 has no sched_ext"), "{words}");
+    refused(folder, "sweep plan old.toml", "`modes`: Linux 6.5 has no sched_ext");
 }
 
 #[test]
@@ -114,18 +123,14 @@ fn arms_are_ranked_against_the_baseline() {
     assert_eq!(found["rows"][0]["arms"][base]["gain_pct"], 0.0);
     let csv = prints(folder, "sweep rank s.toml --store st -q --format csv");
     assert_eq!(csv.lines().count(), 1 + 4 * 2);
-    let refused = perch(folder, "sweep rank s.toml --store st -q --by moon");
-    let words = String::from_utf8_lossy(&refused.stderr);
-    assert!(words.contains("expected one of machine, workload.pairs"), "{words}");
     // What makes no sense is said before an hour of simulations.
-    for option in ["--by moon", "--losses moon"] {
-        let refused = perch(folder, &format!("sweep rank s.toml --store new -q {option}"));
-        assert_eq!(refused.status.code(), Some(2), "{option}");
+    for (option, words) in
+        [("--by moon", "expected one of machine, workload.pairs"), ("--losses moon", "moon")]
+    {
+        refused(folder, &format!("sweep rank s.toml --store new -q {option}"), words);
         assert!(!folder.join("new").exists(), "{option}");
     }
-    let refused = perch(folder, "sweep rank leauge --store st");
-    let words = String::from_utf8_lossy(&refused.stderr);
-    assert!(words.contains("the library has composition, league"), "{words}");
+    refused(folder, "sweep rank leauge --store st", "the library has composition, league");
 }
 
 /// A second after a second, which is what the balancer needs to spread tasks on six CPUs, and less.
@@ -190,9 +195,8 @@ fn times_too_short_to_tell_are_said_in_every_format_and_count_for_nobody() {
 
 #[test]
 fn a_plan_s_line_is_a_simulation() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with(SWEEP);
     let folder = folder.path();
-    fs::write(folder.join("s.toml"), SWEEP).unwrap();
     let plan = prints(folder, "sweep plan s.toml");
     let (key, spec) = plan.lines().next().unwrap().split_once(' ').unwrap();
     fs::write(folder.join("one.json"), spec).unwrap();
@@ -239,9 +243,7 @@ fn carried_sweeps_have_their_plans() {
     for (option, expected) in
         [("", "say --allow-scx"), ("--allow-scx", "bpfland.scx: No such file")]
     {
-        let refused = perch(&root, &format!("sweep plan league --count {option}"));
-        let words = String::from_utf8_lossy(&refused.stderr);
-        assert!(words.contains(expected), "{words}");
+        refused(&root, &format!("sweep plan league --count {option}"), expected);
     }
 }
 
@@ -250,12 +252,7 @@ fn refusals_name_the_key_and_leave_no_store() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("s.toml"), SWEEP.replace("workload.pairs", "workload.pears")).unwrap();
-    let refused = |line: &str, words: &str| {
-        let output = perch(folder, line);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains(words), "{line}: {said}");
-    };
+    let refused = |line: &str, words: &str| refused(folder, line, words);
     refused("sweep run s.toml --store st", "pears");
     assert!(!folder.join("st").exists());
     fs::write(folder.join("s.toml"), SWEEP).unwrap();

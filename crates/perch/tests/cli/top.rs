@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::support::perch;
+use crate::support::refused;
 
 const ROWS: u16 = 20;
 const COLUMNS: u16 = 80;
@@ -157,12 +157,7 @@ fn a_scheduler_that_goes_leaves_the_last_figures_and_control_c_ends() {
 
 #[test]
 fn without_a_terminal_or_a_scheduler_top_says_what_to_do() {
-    let output = perch(&["top", "--socket", "/nowhere"]);
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{words}");
-    assert!(words.contains("needs a terminal"), "{words}");
-    assert!(words.contains("perch stats --interval 1s"), "{words}");
-
+    refused("top --socket /nowhere", &["needs a terminal", "perch stats --interval 1s"]);
     let mut screen = Screen::of(&["top", "--socket", "/nowhere"]);
     screen.shows("start one with sudo perch run");
     assert_eq!(screen.child.wait().unwrap().code(), Some(1));

@@ -179,7 +179,7 @@ fn a_deterministic_guest_does_the_same_twice() {
 fn the_command_chooses_the_architecture_or_is_told() {
     let _place = Place::take();
     let run = |arguments: &[&str]| {
-        let output = support::perch(&[&["lab", "run"], arguments].concat());
+        let output = support::perch_with(&[&["lab", "run"], arguments].concat());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr))
     };

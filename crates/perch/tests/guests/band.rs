@@ -8,7 +8,7 @@ use perch_lab::guest::Status;
 use perch_plan::interface::Event;
 use perch_scheduler::stats::Report;
 
-use crate::guest::{Lab, SHELL};
+use crate::guest::{Lab, SHELL, listed};
 use crate::loaded::Perch;
 
 /// Makes programs that never sleep and have these names; a script's name is that of its command.
@@ -26,19 +26,13 @@ fn start(lab: &Lab, name: &str, count: usize, mask: &str) -> Vec<u32> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn end(lab: &Lab, tasks: &[u32]) {
-    let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
-    lab.text(&format!("kill {}; sleep 0.3", names.join(" ")));
-}
-
 /// Execution time of tasks over so many seconds, in shares of a CPU.
 fn shares(lab: &Lab, tasks: &[u32], seconds: u32) -> Vec<f64> {
-    let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
     let script = format!(
         "count() {{ read -r now rest < /proc/uptime; echo ${{now}}; for task in {}; do
             read -r ran rest < /proc/$task/schedstat; echo $ran; done; }}
         count; sleep {seconds}; count",
-        names.join(" ")
+        listed(tasks)
     );
     let text = lab.text(&script);
     let figures: Vec<f64> = text.lines().map(|line| line.parse().unwrap()).collect();
@@ -171,7 +165,7 @@ fn the_highest_priorities_run(lab: &Lab) {
     let lower: u32 = others.iter().filter(lower).map(|(_, count)| count).sum();
     let share = 100.0 * f64::from(found) / f64::from(found + lower);
     assert!(share >= 99.0, "only {share:.1} %");
-    end(lab, &tasks);
+    lab.kill(&tasks);
     lab.until("nobody waits", || counters_add_up(lab, &perch) == 0);
     let report = perch.report();
     assert!(report.event(Event::BandQueued) > 0, "{report:#?}");
@@ -200,7 +194,7 @@ fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
         assert!(100.0 * share >= least / 2.0, "one has only {share:.3} of its CPU");
     }
     assert!(others >= least && others <= most, "{others:.1} %");
-    end(lab, &tasks);
+    lab.kill(&tasks);
     perch.unload();
 }
 
@@ -212,7 +206,7 @@ fn the_lowest_have_turns(lab: &Lab) {
     let mut tasks = start(lab, "low", 30, "2");
     tasks.extend(start(lab, "high", 1, "2"));
     lab.until("each has had two turns", || perch.report().event(Event::BandRelieved) >= 60);
-    end(lab, &tasks);
+    lab.kill(&tasks);
     perch.unload();
 }
 
@@ -325,7 +319,7 @@ fn tasks_join_and_leave() {
         &format!("echo {first} > /sys/fs/cgroup/rt/cgroup.procs"),
     );
     joined("name", &format!("kill -USR1 {first}"), &format!("kill -USR2 {first}"));
-    end(&lab, &tasks);
+    lab.kill(&tasks);
 
     // hackbench runs in the band while its affinity changes.
     let bench = lab.start("for i in 1 2 3; do hackbench -p -g 2 -f 8 -l 100 || exit 1; done");

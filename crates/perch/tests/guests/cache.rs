@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use perch_machine::Machine;
 use perch_plan::interface::Event;
 
-use crate::guest::{Lab, SHELL};
+use crate::guest::{Lab, SHELL, listed};
 use crate::loaded::Perch;
 
 /// The number of looks at the threads' CPUs, at least 5 ms apart.
@@ -40,8 +40,7 @@ fn numbers(text: &str) -> Vec<u32> {
 
 /// The CPU of each thread at each look.
 fn look(lab: &Lab, threads: &[u32]) -> Vec<BTreeMap<u32, u32>> {
-    let names: Vec<String> = threads.iter().map(u32::to_string).collect();
-    let text = lab.text(&format!("{SHELL}{FUNCTIONS} look {LOOKS} '{}'", names.join(" ")));
+    let text = lab.text(&format!("{SHELL}{FUNCTIONS} look {LOOKS} '{}'", listed(threads)));
     let mut looks = vec![BTreeMap::new(); LOOKS];
     for line in text.lines() {
         let words = numbers(line);

@@ -8,7 +8,7 @@ use perch_lab::Cpus;
 use perch_machine::Machine;
 use perch_plan::interface::Event;
 
-use crate::guest::{Lab, SHELL, resolve, shell};
+use crate::guest::{Lab, SHELL, listed, resolve, shell};
 
 /// The number of looks at the tasks' CPUs, at least 5 ms apart.
 const LOOKS: usize = 40;
@@ -72,10 +72,9 @@ impl Bench<'_> {
     /// there.
     fn look(&self, from: u32, tasks: &[u32]) -> BTreeMap<u32, BTreeMap<u32, f64>> {
         let from = mask(self.machine, |capacity| capacity == from);
-        let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
         let text = self.lab.text(&format!(
             "{SHELL}{FUNCTIONS} taskset -p {from} $$ >/dev/null; look {LOOKS} '{}'",
-            names.join(" ")
+            listed(tasks)
         ));
         let mut found: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
         for line in text.lines() {
@@ -112,11 +111,6 @@ impl Bench<'_> {
             self.lab.fail(&format!("{what}: only {share:.1} %: {found:?}\n{stats}"));
         }
     }
-
-    fn end(&self, tasks: &[u32]) {
-        let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
-        self.lab.text(&format!("kill {}; sleep 0.3", names.join(" ")));
-    }
 }
 
 /// Runs all of these tests on a machine of the library.
@@ -142,7 +136,7 @@ fn tasks_are_where_they_belong(name: &str) {
             let what = "a small task on LITTLE CPUs";
             bench.is_on(&found[task], |on| on == little, what);
         }
-        bench.end(&small);
+        lab.kill(&small);
         if all {
             break;
         }
@@ -168,7 +162,7 @@ fn tasks_are_where_they_belong(name: &str) {
     let found = bench.look(little, &hogs);
     let all = found.values().all(|found| found.keys().all(|&on| on > little));
     assert!(!all, "more hogs than larger CPUs: {found:?}");
-    bench.end(&hogs[..1]);
+    lab.kill(&hogs[..1]);
     let what = "a hog on the CPU that was set free";
     bench.settle(little, &hogs[1..], |on| on > little, what);
     let found = bench.look(little, &[pinned]);
@@ -179,7 +173,7 @@ fn tasks_are_where_they_belong(name: &str) {
     assert!(report.event(Event::MovedUp) >= big as u64, "{report:#?}");
     hogs.remove(0);
     hogs.push(pinned);
-    bench.end(&hogs);
+    lab.kill(&hogs);
     perch.unload();
 }
 

@@ -180,6 +180,11 @@ pub fn boot(setup: &Setup) -> Guest {
     guest
 }
 
+/// The numbers of tasks as a shell takes them.
+pub fn listed(tasks: &[u32]) -> String {
+    tasks.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// What the job of a guest prints until it ends, which must be with success.
 pub fn printed(guest: &Guest) -> String {
     let output = guest.job().unwrap().wait().unwrap();
@@ -458,18 +463,23 @@ impl Lab {
         }
     }
 
-    /// Runs a script that must succeed, and returns its output.
-    pub fn text(&self, script: &str) -> String {
-        let output = self.run(script);
+    /// The output of what must have succeeded.
+    fn of_success(&self, what: &str, output: &Output) -> String {
         if !output.success() {
-            self.fail(&format!(
-                "`{script}`: {:?}\n{}{}",
-                output.status,
-                output.text(),
-                output.error_text()
-            ));
+            let (text, errors) = (output.text(), output.error_text());
+            self.fail(&format!("{what}: {:?}\n{text}{errors}", output.status));
         }
         output.text()
+    }
+
+    /// Runs a script that must succeed, and returns its output.
+    pub fn text(&self, script: &str) -> String {
+        self.of_success(&format!("`{script}`"), &self.run(script))
+    }
+
+    /// Ends tasks.
+    pub fn kill(&self, tasks: &[u32]) {
+        self.text(&format!("kill {}; sleep 0.3", listed(tasks)));
     }
 
     /// As [`Lab::text`], and prints the time that the script took.
@@ -491,16 +501,7 @@ impl Lab {
 
     /// Waits for the end of a script that goes on, which must succeed.
     pub fn join(&self, what: &str, process: Process) -> String {
-        let output = self.end(what, process);
-        if !output.success() {
-            self.fail(&format!(
-                "{what}: {:?}\n{}{}",
-                output.status,
-                output.text(),
-                output.error_text()
-            ));
-        }
-        output.text()
+        self.of_success(what, &self.end(what, process))
     }
 
     /// Waits for the end of a program that is about to end.

@@ -278,7 +278,7 @@ fn the_command_reports_the_guests_exit_code() {
     let _place = Place::take();
     let run = |script: &str| {
         let arguments = ["lab", "run", "-m", "kunpeng920", "--cpus", "8", "--", "sh", "-c", script];
-        let output = support::perch(&arguments);
+        let output = support::perch_with(&arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
@@ -293,7 +293,7 @@ fn the_command_reports_the_guests_exit_code() {
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_boots() {
     let refused = |arguments: &[&str]| {
-        let output = support::perch(&[&["lab", "run"], arguments].concat());
+        let output = support::perch_with(&[&["lab", "run"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };

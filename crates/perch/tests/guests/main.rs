@@ -38,6 +38,7 @@ mod recorded;
 mod robust;
 mod sched_idle;
 mod service;
+#[allow(dead_code, reason = "the tests of the command use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
 mod timed;

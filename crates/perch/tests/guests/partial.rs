@@ -94,11 +94,6 @@ fn wakes(lab: &Lab, perch: &Perch<'_>, more: u64) {
     lab.until("perch decides wake-ups", || perch.report().wakeups() >= before + more);
 }
 
-fn end(lab: &Lab, tasks: &[u32]) {
-    let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
-    lab.text(&format!("kill {}", names.join(" ")));
-}
-
 /// Only the tasks of the cgroup are perch's, as they come and go.
 fn only_the_cgroup_s(lab: &Lab) {
     make_cgroups(lab);
@@ -143,7 +138,7 @@ fn only_the_cgroup_s(lab: &Lab) {
     become_so(lab, "two are in again", &tasks, &[EXT, EXT, OTHER, FIFO]);
     perch.unload();
     assert_eq!(policies(lab, &tasks), [OTHER, OTHER, OTHER, FIFO]);
-    end(lab, &tasks);
+    lab.kill(&tasks);
 }
 
 #[test]
@@ -209,5 +204,5 @@ fn rules_are_read_again_and_a_kill_leaves_tasks_running() {
     assert!(said.contains("user: /etc/passwd has no \"nosuch\""), "{said}");
     let said = lab.run("perch run --check --partial cgroup=/web,comm=n*").error_text();
     assert!(said.contains("perch: only tasks of: comm=n*,cgroup=/web\n"), "{said}");
-    end(&lab, &tasks);
+    lab.kill(&tasks);
 }

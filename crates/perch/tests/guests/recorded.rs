@@ -63,7 +63,7 @@ impl Recording {
 
     /// Runs `perch replay` with these arguments, which must succeed.
     fn replay(&self, arguments: &[&str]) -> Output {
-        let output = support::perch(&[&["replay", &self.0], arguments].concat());
+        let output = support::perch_with(&[&["replay", &self.0], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
         output

@@ -7,11 +7,10 @@ use perch_import::{Options, import_text};
 use perch_scheduler::stats::Source;
 use serde_json::{Map, Value};
 
+use super::schema;
 use super::validator::check;
-use super::{printed, schema};
 use crate::recordings::{LOAD, put, recording, simulated};
-use crate::refusals::{directory, file};
-use crate::support::perch;
+use crate::support::{directory, file, json, printed, told};
 
 /// Keys that are left out where they are empty.
 const LEFT_OUT: [(&str, &str); 11] = [
@@ -61,36 +60,31 @@ fn holds(form: &str, value: &Value) {
 
 #[test]
 fn results_are_as_their_schemas_say() {
-    let scan = |row| {
-        let run =
-            "experiment run cluster-scan --repetitions 2 --format json --arms perch --quiet --only";
-        let arguments: Vec<&str> = run.split(' ').chain([row]).collect();
-        printed(&arguments)
+    let run = |further: &str| json(&format!("experiment run {further} --format json --quiet"));
+    let compare = |further: &str| {
+        let arms = "--arm a:cluster=off --arm b:cluster=perch --warmup 2ms --measure 4ms --quiet";
+        json(&format!("compare {further} {arms} --format json"))
     };
-    let statistics = "experiment run capacity-wakeup --repetitions 2 --format json --quiet --only \
-                      sysbench/juno/mean";
-    let short = ["--warmup", "2ms", "--measure", "4ms", "--quiet", "--format", "json"];
-    let arms = ["--arm", "a:cluster=off", "--arm", "b:cluster=perch"];
-    let compare = |further: &[&str]| printed(&[&["compare"], further, &arms, &short].concat());
-    let several = "experiment run cluster-scan cluster-scan --repetitions 1 --format json --quiet \
-                   --only */node0/n=1";
     for (form, result) in [
-        ("experiment-run", scan("tbench/node0/n=1")),
-        ("experiment-run", printed(&words(statistics))),
-        ("experiment-run", printed(&words(several))),
-        ("compare", compare(&["-m", "kunpeng920", "-w", "tbench:n=4", "--statistics"])),
+        (
+            "experiment-run",
+            run("cluster-scan --repetitions 2 --arms perch --only tbench/node0/n=1"),
+        ),
+        ("experiment-run", run("capacity-wakeup --repetitions 2 --only sysbench/juno/mean")),
+        ("experiment-run", run("cluster-scan cluster-scan --repetitions 1 --only */node0/n=1")),
+        ("compare", compare("-m kunpeng920 -w tbench:n=4 --statistics")),
         // One repetition and nothing done: many figures are null.
-        ("compare", compare(&["-m", "rt480", "-w", "ffmpeg:instances=1", "--repetitions", "1"])),
+        ("compare", compare("-m rt480 -w ffmpeg:instances=1 --repetitions 1")),
     ] {
-        holds(form, &serde_json::from_str(&result).unwrap());
+        holds(form, &result);
     }
 }
 
 #[test]
 fn checks_of_a_machine_are_as_their_schema_says() {
     for root in ["/", "/nowhere"] {
-        let output = perch(&["doctor", "--format", "json", "--root", root]);
-        holds("doctor", &serde_json::from_slice(&output.stdout).unwrap());
+        let (_, out, _) = told(&format!("doctor --format json --root {root}"));
+        holds("doctor", &serde_json::from_str(&out).unwrap());
     }
 }
 
@@ -99,7 +93,7 @@ fn repetitions_are_as_their_schema_says() {
     let raw = directory("schemas").join("raw.json");
     let raw = raw.to_str().unwrap();
     let run = "experiment run cluster-scan --only tbench/node0/n=1 --repetitions 2 --quiet --raw";
-    printed(&words(run).into_iter().chain([raw]).collect::<Vec<_>>());
+    printed(&format!("{run} {raw}"));
     let found: Value = serde_json::from_str(&fs::read_to_string(raw).unwrap()).unwrap();
     assert_eq!(found.as_array().map(Vec::len), Some(4));
     holds("raw", &found);
@@ -112,31 +106,28 @@ fn repetitions_are_as_their_schema_says() {
 #[test]
 fn diffs_are_as_their_schema_says() {
     let compare = |seed| {
-        let run = "compare -m kunpeng920 -w tbench:n=4 --arm a:cluster=off --arm b:cluster=perch \
-                   --warmup 2ms --measure 4ms --repetitions 2 --quiet --format json --seed";
-        printed(&words(run).into_iter().chain([seed]).collect::<Vec<_>>())
+        printed(&format!(
+            "compare -m kunpeng920 -w tbench:n=4 --arm a:cluster=off --arm b:cluster=perch \
+             --warmup 2ms --measure 4ms --repetitions 2 --quiet --format json --seed {seed}"
+        ))
     };
-    let [old, new] =
-        ["1", "2"].map(|seed| file("schemas", &format!("{seed}.json"), &compare(seed)));
-    let diff = printed(&["diff", &old, &new, "--format", "json"]);
-    holds("diff", &serde_json::from_str(&diff).unwrap());
-    let run = |seed: &str| -> Value {
-        let run = format!(
-            "experiment run cluster-scan --repetitions 2 --format json --quiet --only */node0/n=1 --seed \
-             {seed}"
-        );
-        serde_json::from_str(&printed(&words(&run))).unwrap()
+    let [old, new] = ["1", "2"].map(|seed| file("schemas", &format!("{seed}.json"), compare(seed)));
+    holds("diff", &json(&format!("diff {old} {new} --format json")));
+    let run = |seed: &str| {
+        json(&format!(
+            "experiment run cluster-scan --repetitions 2 --format json --quiet --only */node0/n=1 \
+             --seed {seed}"
+        ))
     };
     let runs = ["1", "2"].map(run);
     let [old, new] = [0, 1].map(|at| {
         let (one, two) = (runs[at].clone(), Value::from(vec![runs[at].clone(); 2]));
         [one, two].map(|run| {
-            file("schemas", &format!("run-{at}-{}.json", run.is_array()), &run.to_string())
+            file("schemas", &format!("run-{at}-{}.json", run.is_array()), run.to_string())
         })
     });
     for (old, new) in old.iter().zip(&new) {
-        let diff = printed(&["diff", old, new, "--format", "json"]);
-        holds("diff", &serde_json::from_str(&diff).unwrap());
+        holds("diff", &json(&format!("diff {old} {new} --format json")));
     }
 }
 
@@ -154,7 +145,7 @@ fn sweeps_and_their_results_are_as_their_schemas_say() {
          [axes]\nmachine = [\"kunpeng920\", \"x5570\"]\n\
          arm = { off = \"off\", near = \"cluster=perch\" }\nhardware.wake_ns = [400, 500]\n",
     );
-    let plan = printed(&["sweep", "plan", &sweep]);
+    let plan = printed(&format!("sweep plan {sweep}"));
     let asked = schema("simulation");
     for line in plan.lines() {
         let (_, simulation) = line.split_once(' ').unwrap();
@@ -163,38 +154,31 @@ fn sweeps_and_their_results_are_as_their_schemas_say() {
     }
     let (_, first) = plan.lines().next().unwrap().split_once(' ').unwrap();
     let spec = file("schemas-sweep", "spec.json", first);
-    let result: Value = serde_json::from_str(&printed(&["simulate", &spec])).unwrap();
-    holds("simulate", &result);
-    printed(&["sweep", "run", &sweep, "--store", store, "--quiet"]);
-    let export = printed(&["store", "export", store, "--format", "json"]);
+    holds("simulate", &json(&format!("simulate {spec}")));
+    printed(&format!("sweep run {sweep} --store {store} --quiet"));
+    let export = printed(&format!("store export {store} --format json"));
     assert_eq!(export.lines().count(), 8);
     for line in export.lines() {
         holds("simulate", &serde_json::from_str(line).unwrap());
     }
-    let collect = ["sweep", "collect", &sweep, "--store", store, "--format", "json"];
-    let rows: Value = serde_json::from_str(&printed(&collect)).unwrap();
+    let rows = json(&format!("sweep collect {sweep} --store {store} --format json"));
     assert!(rows.as_array().is_some_and(|rows| rows.len() >= 8), "{rows}");
     holds("sweep-collect", &rows);
-    let rank = ["sweep", "rank", &sweep, "--store", store, "--quiet", "--format", "json"];
-    holds("sweep-rank", &serde_json::from_str(&printed(&rank)).unwrap());
+    let rank = format!("sweep rank {sweep} --store {store} --quiet --format json");
+    holds("sweep-rank", &json(&rank));
 }
 
 #[test]
 fn what_is_made_of_recordings_is_as_the_schemas_say() {
     let path = put("schemas", &recording(LOAD));
-    for (form, further) in [
-        ("replay", &[][..]),
-        ("replay", &["--set", "cluster=perch"]),
-        ("replay", &["--era", "6.5"]),
-        ("advise", &[]),
-    ] {
-        let result = printed(&[&[form, &path, "--format", "json"], further].concat());
-        holds(form, &serde_json::from_str(&result).unwrap());
+    for (form, further) in
+        [("replay", ""), ("replay", "--set cluster=perch"), ("replay", "--era 6.5"), ("advise", "")]
+    {
+        holds(form, &json(&format!("{form} {path} --format json {further}")));
     }
     let simulated = simulated("schemas.simulated");
-    let teach = ["lab", "teach", "--guest", &path, "--simulated", &simulated];
-    let lesson = printed(&[&teach[..], &["--format", "json"]].concat());
-    holds("teach", &serde_json::from_str(&lesson).unwrap());
+    let teach = format!("lab teach --guest {path} --simulated {simulated} --format json");
+    holds("teach", &json(&teach));
     let report = include_str!("../../../../perch-import/tests/import/fixture.txt");
     let (_, summary) = import_text(&mut report.as_bytes(), &Options::default()).unwrap();
     assert!(!summary.kept.longest().is_empty());
@@ -207,8 +191,4 @@ fn statistics_are_as_their_schema_says() {
     let report = serde_json::to_value(Source::default().report()).unwrap();
     assert!(report["reasons"].as_object().unwrap().len() > 5, "{report}");
     holds("stats", &report);
-}
-
-fn words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
 }
