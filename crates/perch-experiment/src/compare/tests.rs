@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use perch_machine::Machine;
 use perch_policy::{Era, Topology};
 use perch_sim::RootDomain;
 use perch_sim::workload::{Budget, Demand};
@@ -15,20 +14,12 @@ use crate::arm::Arm;
 use crate::model::Effort;
 use crate::thoroughness::Thoroughness;
 
-fn x5570() -> Arc<Machine> {
-    Arc::new(perch_machine::resolve("x5570").unwrap())
-}
-
 fn steering(workload: &str, measure_ms: u64) -> Comparison {
     let arms = ["off", "posted", "perch"]
         .map(|mode| Arm::parse(&format!("{mode}:steer={mode}"), Era::V7_2));
-    let machine = x5570();
     let spec = CompareSpec {
-        topology: Topology::new(&machine),
-        machine,
         era: Era::V3_4,
         hz: 1000,
-        root_domain: RootDomain::Stock,
         workload: workload.to_string(),
         arms: arms.into_iter().collect::<Result<_, _>>().unwrap(),
         plan: Plan::ByHand(Effort {
@@ -36,16 +27,14 @@ fn steering(workload: &str, measure_ms: u64) -> Comparison {
             warmup_ns: 200_000_000,
             measure_ns: measure_ms * 1_000_000,
         }),
-        statistics: false,
-        seed: 1,
         jobs: 1,
-        budget: Budget::DEFAULT,
+        ..tiny(1)
     };
     compare(&spec, &|_, _| {}).unwrap()
 }
 
 fn tiny(repetitions: u32) -> CompareSpec {
-    let machine = x5570();
+    let machine = Arc::new(perch_machine::resolve("x5570").unwrap());
     CompareSpec {
         topology: Topology::new(&machine),
         machine,

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use crate::common::{ERAS, config, decisions, machine, scenario, traced, workload};
+use crate::common::{ERAS, config, decisions, machine, run, traced};
 use crate::load::random;
 
 proptest! {
@@ -56,8 +56,7 @@ fn throughput_never_exceeds_pure_work() {
         for n in [1, 4, 40] {
             for (name, unit) in [("tcp_rr", 1.0), ("udp_rr", 1.0), ("tbench", 0.005_428_4)] {
                 let spec = format!("{name}:n={n},before_ns=3000,after_ns=500,lines=20,where=node0");
-                let scenario = scenario(&kunpeng, era, workload(&kunpeng, &spec), [20, 60]);
-                let outcome = scenario.run().expect("a scenario that runs");
+                let outcome = run(&kunpeng, era, &spec, [20, 60]);
                 let transactions = outcome.metrics.counted as f64 / 0.06;
                 // Both sides' "before", and that no more than 32 CPUs do them.
                 let alone = 1e9 / 6000.0 * 1.06;
@@ -81,8 +80,7 @@ fn a_stream_goes_at_the_pace_of_its_slower_side() {
         for (slow, wakes_at_least, wakes_at_most) in [("read", 0.0, 0.1), ("write", 0.9, 1.1)] {
             let fast = if slow == "read" { "write" } else { "read" };
             let spec = format!("tcp_stream:size={size},{slow}_ns=19000,{fast}_ns=1000,lines=0");
-            let scenario = scenario(&kunpeng, era, workload(&kunpeng, &spec), [100, 200]);
-            let outcome = scenario.run().expect("a scenario that runs");
+            let outcome = run(&kunpeng, era, &spec, [100, 200]);
             let (m, score) = (&outcome.metrics, &outcome.scores[0]);
             // 8000 bytes take a microsecond to copy.
             let share = m.counted as f64 * 20_000.0 / 2e8;
@@ -99,9 +97,7 @@ fn a_stream_goes_at_the_pace_of_its_slower_side() {
 fn busy_time_is_what_hogs_use() {
     let machine = machine("jacobsville");
     for era in ERAS {
-        let load = workload(&machine, "runsleep:tasks=5,sleep_us=0,where=cpu0-7");
-        let outcome =
-            scenario(&machine, era, load, [500, 500]).run().expect("a scenario that runs");
+        let outcome = run(&machine, era, "runsleep:tasks=5,sleep_us=0,where=cpu0-7", [500, 500]);
         let cpus = outcome.metrics.busy_ns as f64 / outcome.metrics.simulated_ns as f64;
         assert!((cpus - 5.0).abs() < 0.01, "{era}: {cpus}");
         // A burst is a millisecond on average, and little is lost to overheads.

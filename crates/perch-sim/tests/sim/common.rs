@@ -32,6 +32,18 @@ pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 
     }
 }
 
+/// A run of a workload of the library.
+pub fn run(machine: &Arc<Machine>, era: Era, spec: &str, ms: [u64; 2]) -> Outcome {
+    let scenario = scenario(machine, era, workload(machine, spec), ms);
+    scenario.run().expect("a scenario that runs")
+}
+
+/// The value of a score.
+pub fn score(outcome: &Outcome, name: &str) -> f64 {
+    let found = outcome.scores.iter().find(|score| score.name == name);
+    found.unwrap_or_else(|| panic!("no score {name}")).value
+}
+
 /// The cluster scan in this mode; steer in 3.4, which has nothing else.
 pub fn policy(era: Era, mode: Mode) -> Policy {
     let [cluster, steer] = match era {

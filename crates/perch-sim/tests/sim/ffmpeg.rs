@@ -8,18 +8,14 @@ use perch_policy::{Era, Mode, Modes, Policy};
 use perch_sim::workload::{Class, Op, Workload};
 use perch_sim::{Outcome, Scenario};
 
-use crate::common::{machine, scenario, traced, workload};
+use crate::common::{self, machine, scenario, score, traced, workload};
 
 fn fps(outcome: &Outcome) -> f64 {
-    let found = outcome.scores.iter().find(|score| score.name == "fps");
-    found.expect("frames a second").value
+    score(outcome, "fps")
 }
 
 fn run(machine_name: &str, spec: &str, ms: [u64; 2]) -> Outcome {
-    let machine = machine(machine_name);
-    let load = workload(&machine, spec);
-    let outcome = scenario(&machine, Era::V6_15, load, ms).run();
-    outcome.expect("a scenario that runs")
+    common::run(&machine(machine_name), Era::V6_15, spec, ms)
 }
 
 /// The source: 60 instances, each on 4 physical cores, 8 logical CPUs; their threads FIFO 99.

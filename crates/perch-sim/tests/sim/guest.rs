@@ -9,7 +9,9 @@ use perch_policy::{CpuMask, Era, Mode};
 use perch_sim::workload::{GuestSpec, Op, Site, TaskSpec, Workload};
 use perch_sim::{Dist, Outcome, Scenario};
 
-use crate::common::{ERAS, MS, checked, machine, policy, scenario, summary, traced, workload};
+use crate::common::{
+    self, ERAS, MS, checked, machine, policy, scenario, summary, traced, workload,
+};
 
 /// Workloads that a guest may run, each of them small.
 const INSIDE: [&str; 9] = [
@@ -76,8 +78,7 @@ fn a_guest_alone_computes_as_bare_metal_does() {
     let inside = "sysbench:threads=4,yields=100,background_ms=0";
     let ours = |outcome: Outcome| outcome.scores[0].value;
     let machine = machine("x5570");
-    let bare = scenario(&machine, Era::V6_5, workload(&machine, inside), [50, 500]);
-    let bare = ours(bare.run().expect("a run"));
+    let bare = ours(common::run(&machine, Era::V6_5, inside, [50, 500]));
     let vm = ours(run("x5570", "vcpus=8", inside, [50, 500]));
     let spec = GuestSpec::default();
     let ticks = (spec.hz as u64 * (2 * spec.exit_ns + spec.tick_ns)) as f64 / 1e9;

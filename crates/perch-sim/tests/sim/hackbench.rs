@@ -9,13 +9,13 @@ use perch_sim::workload::Op;
 use perch_sim::{Dist, Outcome, Scenario};
 
 use crate::common::{
-    Decision, ERAS, MS, checked, decisions, machine, of_tasks, scenario, task, traced, workload,
+    self, Decision, ERAS, MS, checked, decisions, machine, of_tasks, scenario, task, traced,
+    workload,
 };
 
 /// A run of `hackbench:…` to its end.
 fn run(machine: &Arc<Machine>, era: Era, keys: &str) -> Outcome {
-    let load = workload(machine, &format!("hackbench:{keys}"));
-    scenario(machine, era, load, [0, 60_000]).run().expect("a scenario that ends")
+    common::run(machine, era, &format!("hackbench:{keys}"), [0, 60_000])
 }
 
 #[test]

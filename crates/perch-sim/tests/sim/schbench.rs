@@ -3,27 +3,17 @@
 
 use std::sync::Arc;
 
-use perch_machine::{Distance, Machine};
+use perch_machine::Distance;
 use perch_policy::Era;
 use perch_sim::workload::{FutexCall, Op, Workload};
-use perch_sim::{Dist, Outcome, Scenario};
+use perch_sim::{Dist, Scenario};
 use proptest::prelude::*;
 use rand_core::{RngCore, SeedableRng};
 
 use crate::common::{
-    ERAS, MS, checked, config, decisions, machine, of_tasks, scenario, task, traced, workload,
+    ERAS, MS, checked, config, decisions, machine, of_tasks, run, scenario, score, task, traced,
+    workload,
 };
-
-fn run(machine: &Arc<Machine>, era: Era, spec: &str, ms: [u64; 2]) -> Outcome {
-    let load = workload(machine, spec);
-    let outcome = scenario(machine, era, load, ms).run();
-    outcome.expect("a scenario that runs")
-}
-
-fn score(outcome: &Outcome, name: &str) -> f64 {
-    let found = outcome.scores.iter().find(|score| score.name == name);
-    found.unwrap_or_else(|| panic!("no score {name}")).value
-}
 
 #[test]
 fn the_scores_are_those_that_the_tool_prints() {

@@ -5,13 +5,10 @@
 use perch_policy::Era;
 use perch_sim::Outcome;
 
-use crate::common::{MS, machine, scenario, workload};
+use crate::common::{self, MS, machine};
 
 fn run(spec: &str, ms: [u64; 2]) -> Outcome {
-    let machine = machine("x5570");
-    let load = workload(&machine, spec);
-    let scenario = scenario(&machine, Era::V6_5, load, ms);
-    scenario.run().expect("a scenario that runs")
+    common::run(&machine("x5570"), Era::V6_5, spec, ms)
 }
 
 /// A request waits for the network twice and for the work on either side.

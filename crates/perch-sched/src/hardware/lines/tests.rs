@@ -16,6 +16,12 @@ fn contended(seed: u64, hold_ns: u32) -> (Machine, Costs) {
     (machine, costs)
 }
 
+/// One with at least so many CPUs.
+fn with_cpus(least: usize) -> (Machine, Costs) {
+    let mut machines = (0..).map(|seed| contended(seed, 0));
+    machines.find(|(machine, _)| machine.cpus.len() >= least).expect("some machine")
+}
+
 fn lines(machine: &Machine, counters: Layout) -> Lines {
     let layouts = Layouts { counters, rearranged: false };
     Lines::new(machine, layouts).expect("it has figures")
@@ -225,10 +231,7 @@ proptest! {
 
 #[test]
 fn readers_share_until_somebody_writes() {
-    let (machine, costs) = (0..)
-        .map(|seed| contended(seed, 0))
-        .find(|(m, _)| m.cpus.len() >= 4)
-        .expect("some machine has four CPUs");
+    let (machine, costs) = with_cpus(4);
     let mut lines = lines(&machine, Layout::Shared);
     add(&mut lines, &costs, 0, 0);
     lines.start_counting();
@@ -250,10 +253,7 @@ fn readers_share_until_somebody_writes() {
 /// A plain store does not wait for its line, but takes it all the same.
 #[test]
 fn a_plain_store_leaves_by_the_buffer() {
-    let (machine, costs) = (0..)
-        .map(|seed| contended(seed, 0))
-        .find(|(m, _)| m.cpus.len() >= 2)
-        .expect("some machine has two CPUs");
+    let (machine, costs) = with_cpus(2);
     let mut lines = lines(&machine, Layout::Shared);
     let (symbol, flag) = (Symbol::EnqueueTaskFair, Field::Overloaded);
     lines.access(&costs, 0, 0, symbol, flag, Access::Store);
@@ -269,10 +269,7 @@ fn a_plain_store_leaves_by_the_buffer() {
 /// Accesses of one CPU at one moment follow one another.
 #[test]
 fn one_after_the_other_at_one_moment() {
-    let (machine, costs) = (0..)
-        .map(|seed| contended(seed, 0))
-        .find(|(m, _)| m.cpus.len() >= 2)
-        .expect("some machine has two CPUs");
+    let (machine, costs) = with_cpus(2);
     let mut lines = lines(&machine, Layout::Shared);
     add(&mut lines, &costs, 0, 0);
     let mask = Field::RtoMask;
@@ -292,10 +289,7 @@ fn one_after_the_other_at_one_moment() {
 /// meanwhile.
 #[test]
 fn a_line_that_is_asked_for_later_is_free_until_then() {
-    let (machine, costs) = (0..)
-        .map(|seed| contended(seed, 0))
-        .find(|(m, _)| m.cpus.len() >= 4)
-        .expect("some machine has four CPUs");
+    let (machine, costs) = with_cpus(4);
     let mut lines = lines(&machine, Layout::Shared);
     let mask = |lines: &mut Lines, at_ns, cpu| {
         let symbol = Symbol::EnqueuePushableTask;
