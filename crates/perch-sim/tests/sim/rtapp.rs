@@ -250,12 +250,12 @@ const REFUSED_FILES: &str = r#"
 fn what_is_not_simulated_is_refused_by_its_line() {
     let in_a_task = |keys: &str| format!("{{'tasks': {{\n'a': {{\n'run': 5,\n{keys}\n}}}}}}");
     let whole = |text: &str| text.replace("\\n", "\n");
-    let make: [(&str, &dyn Fn(&str) -> String); 2] =
-        [(REFUSED_IN_A_TASK, &in_a_task), (REFUSED_FILES, &whole)];
-    for (row, make) in make.iter().flat_map(|(of, make)| of.lines().skip(1).map(move |r| (r, make)))
-    {
+    let tasks = REFUSED_IN_A_TASK.lines().skip(1).map(|row| (row, true));
+    let files = REFUSED_FILES.lines().skip(1).map(|row| (row, false));
+    for (row, is_task) in tasks.chain(files) {
         let [text, line, words] = row.split(" | ").collect::<Vec<_>>()[..] else { panic!("{row}") };
-        let error = parse(&make(text), "", "juno").expect_err(row).to_string().replace('"', "'");
+        let file = if is_task { in_a_task(text) } else { whole(text) };
+        let error = parse(&file, "", "juno").expect_err(row).to_string().replace('"', "'");
         assert!(
             error.contains(&format!("line {line}: ")) && error.contains(words),
             "{row}: {error}"

@@ -48,7 +48,7 @@ fn both_refuse(path: &str, words: &[&str]) {
 
 #[test]
 fn a_recording_of_the_model_agrees_and_needs_no_advice() {
-    let path = put("model", &recording(LOAD));
+    let path = put("model", recording(LOAD));
     let text = printed(&format!("replay {path}"));
     assert!(text.contains("in 4000 of 4000: 100.00 %"), "{text}");
     let text = printed(&format!("advise {path}"));
@@ -59,7 +59,7 @@ fn a_recording_of_the_model_agrees_and_needs_no_advice() {
 
 #[test]
 fn teach_sets_two_recordings_side_by_side() {
-    let guest = put("guest", &recording(LOAD));
+    let guest = put("guest", recording(LOAD));
     let simulated = simulated("simulated");
     let teach = |one: &str, other: &str| format!("lab teach --guest {one} --simulated {other}");
     let with = |further: &str| printed(&format!("{} {further}", teach(&guest, &simulated)));
@@ -91,7 +91,7 @@ fn teach_sets_two_recordings_side_by_side() {
 /// The model of a kernel without the cluster scan is wrong about one that has it.
 #[test]
 fn agreement_is_named_by_its_worst_reason() {
-    let path = put("worst", &recording(LOAD));
+    let path = put("worst", recording(LOAD));
     let wrong = format!("replay {path} --era 6.5");
     let json = json(&format!("{wrong} --format json"));
     let agreement = &json["agreement"];
@@ -137,7 +137,7 @@ fn agreement_is_named_by_its_worst_reason() {
 #[test]
 fn short_recording_has_no_worst_reason() {
     let few = Synthetic { wake_ups: 25, ..LOAD };
-    let path = put("few", &recording(few));
+    let path = put("few", recording(few));
     let text = printed(&format!("replay {path}"));
     let line = "\n  worst: -, no reason has 30 choices that were not forced\n";
     assert!(text.contains(line), "{text}");
@@ -172,7 +172,7 @@ fn stdin_is_a_recording_too() {
 
 #[test]
 fn list_has_one_line_per_wake_up() {
-    let path = put("list", &recording(LOAD));
+    let path = put("list", recording(LOAD));
     let csv = printed(&format!("replay --list {path}"));
     let file = put("list.csv", b"");
     printed(&format!("replay --list {path} -o {file}"));
@@ -252,7 +252,7 @@ fn a_recording_of_other_classes_only_makes_no_table() {
 
 #[test]
 fn modes_that_make_no_sense_are_refused() {
-    let path = put("modes", &recording(Synthetic { wake_ups: 50, ..LOAD }));
+    let path = put("modes", recording(Synthetic { wake_ups: 50, ..LOAD }));
     let cases = [
         ("clutser=off", "unknown mechanism \"clutser\""),
         ("cluster=on", "unknown mode \"on\""),
@@ -305,7 +305,7 @@ fn simulated_recordings_agree_altogether() {
 /// A trace of a recording that is refused at its end is not left behind.
 #[test]
 fn a_trace_is_whole_or_not_there() {
-    let path = put("nothing-to-ask", &recording(Synthetic { real_time_every: 1, ..LOAD }));
+    let path = put("nothing-to-ask", recording(Synthetic { real_time_every: 1, ..LOAD }));
     let trace = format!("{path}.pftrace");
     std::fs::write(&trace, "an older one").expect("a file for tests");
     refused(&format!("replay {path} --trace {trace}"), &["nothing-to-ask"]);

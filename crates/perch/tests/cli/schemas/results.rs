@@ -170,7 +170,7 @@ fn sweeps_and_their_results_are_as_their_schemas_say() {
 
 #[test]
 fn what_is_made_of_recordings_is_as_the_schemas_say() {
-    let path = put("schemas", &recording(LOAD));
+    let path = put("schemas", recording(LOAD));
     for (form, further) in
         [("replay", ""), ("replay", "--set cluster=perch"), ("replay", "--era 6.5"), ("advise", "")]
     {
