@@ -89,6 +89,20 @@ impl Idleness {
         }
     }
 
+    /// Returns whether a wakee has ended the idle period, and the CPU still leaves its idle loop.
+    #[inline]
+    pub fn is_woken(&self) -> bool {
+        self.woken
+    }
+
+    /// Notes that the CPU, which is idle, found no task: somebody has taken the wakee, and another
+    /// idle period begins.
+    pub fn idle_on(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.woken) {
+            self.idle_since_ns = now_ns;
+        }
+    }
+
     /// Notes that the CPU becomes busy.
     pub fn end(&mut self, now_ns: u64) {
         self.wake(now_ns);

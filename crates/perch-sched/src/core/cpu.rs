@@ -37,8 +37,6 @@ pub struct Cpu {
     pub(super) claim: Claim,
     /// True while the CPU looks for a task that waits elsewhere, under an outside scheduler.
     pub(super) searches: bool,
-    /// True while the CPU leaves its idle loop to run a wakee.
-    pub(super) leaves_idle: bool,
     /// The search for a task that waits elsewhere, while it goes on.
     pub(super) newidle: Option<Search>,
 }
@@ -69,7 +67,6 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         leaver: Leaver::default(),
         claim: Claim::default(),
         searches: false,
-        leaves_idle: false,
         newidle: None,
     }
 }

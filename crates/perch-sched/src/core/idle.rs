@@ -14,10 +14,11 @@ impl Sched<'_> {
 
     /// Makes `cpu` idle, which has had no task to run since `since_ns`.
     pub(super) fn go_idle_since(&mut self, cpu: usize, since_ns: u64) {
-        if !self.rq.idleness(cpu).is_idle() {
+        if self.rq.idleness(cpu).is_idle() {
+            self.rq.idleness_mut(cpu).idle_on(since_ns);
+        } else {
             self.rq.begin_idle(cpu, since_ns);
         }
-        self.cpus[cpu].leaves_idle = false;
         let expected = self.rq.idleness(cpu).avg_idle_ns();
         self.publish(cpu);
         let exit_ns = self.costs.idle_exit_ns(expected);
@@ -53,14 +54,13 @@ impl Sched<'_> {
     #[inline]
     pub(super) fn begin_leaving_idle(&mut self, cpu: usize) -> bool {
         let takes_ns = self.costs.switch_in_ns();
-        let leaves = !self.cpus[cpu].leaves_idle && takes_ns > 0;
-        if !leaves || !self.rq.idleness(cpu).is_idle() {
+        let idleness = self.rq.idleness(cpu);
+        if takes_ns == 0 || idleness.is_woken() || !idleness.is_idle() {
             return false;
         }
         let now = self.rq.now();
         self.rq.idleness_mut(cpu).wake(now);
         let c = &mut self.cpus[cpu];
-        c.leaves_idle = true;
         c.inbox.tell(true);
         let took_ns = c.wall_ns(takes_ns);
         self.happened(Observed::InKernel { cpu, ns: took_ns });

@@ -27,7 +27,8 @@ impl Sched<'_> {
                     self.schedule(programs, cpu);
                 }
             } else {
-                self.cpus[cpu].leaves_idle = false;
+                let now = self.rq.now();
+                self.rq.idleness_mut(cpu).idle_on(now);
                 self.host.set_idle(cpu, self.leaves_for_ns(cpu) == 0);
             }
         } else {

@@ -149,6 +149,8 @@ impl Sched<'_> {
     }
 
     pub(super) fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
+        // A CPU that has left its idle loop has done the switch's work.
+        let left_idle = self.rq.idleness(cpu).is_woken();
         let was_idle = self.rq.idleness(cpu).is_idle();
         if was_idle {
             self.leave_idle(cpu);
@@ -165,8 +167,6 @@ impl Sched<'_> {
         let others = c.fill - t.warm_fill.min(c.fill);
         let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
         c.fill += u64::from(t.footprint.lines);
-        // A CPU that has left its idle loop has done the switch's work.
-        let left_idle = std::mem::take(&mut c.leaves_idle);
         let switch_ns = if left_idle { 0 } else { self.costs.context_switch_ns() };
         // A switch takes a nanosecond at least, so that a task that blocks at once does so at a
         // later time.
