@@ -10,7 +10,7 @@ use crate::modes::{Modes, OVERLOAD_LAYOUT};
 
 mod changes;
 
-pub use changes::{CHANGES, Change, Row};
+pub use changes::{CHANGES, Change, Changes, Row};
 
 /// The stock kernel whose rules hold: a release of Linux from 3.4 to 7.2, older before newer
 /// (docs/mechanisms/stock.md#eras). [`CHANGES`] tells one era from another.

@@ -27,7 +27,7 @@ mod topology;
 mod wake;
 
 pub use cache::{CacheStep, Move};
-pub use era::{CHANGES, Change, ERAS, Era, Row as ChangeRow, Rules};
+pub use era::{CHANGES, Change, Changes, ERAS, Era, Row as ChangeRow, Rules};
 pub use host::Host;
 pub use image::Image;
 pub use load::{CpuState, LlcLoad};

@@ -289,10 +289,37 @@ impl Change {
     }
 }
 
+/// The changes that the kernel of an era has, as a set.
+#[derive(Clone, Copy)]
+pub struct Changes(u128);
+
+impl Changes {
+    /// Returns whether the change is among them.
+    #[inline(always)]
+    pub const fn has(self, change: Change) -> bool {
+        self.0 >> change as u32 & 1 != 0
+    }
+}
+
+impl std::fmt::Debug for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let has = CHANGES.iter().map(|row| row.change).filter(|&change| self.has(change));
+        let names: Vec<_> = has.map(|change| format!("{change:?}")).collect();
+        write!(f, "Changes({})", names.join(" "))
+    }
+}
+
 impl Era {
     /// Returns whether the era's kernel has the change.
     pub fn has(self, change: Change) -> bool {
         self >= change.row().since
+    }
+
+    /// Returns all changes that the era's kernel has.
+    pub fn changes(self) -> Changes {
+        const { assert!(CHANGES.len() <= 128) };
+        let has = CHANGES.iter().filter(|row| self.has(row.change));
+        Changes(has.map(|row| 1 << row.change as u32).sum())
     }
 }
 

@@ -7,7 +7,7 @@ use perch_policy::{Level, Topology};
 use super::cpu_load::Weights;
 use super::least_interval_ns;
 use super::lot::Lot;
-use crate::era::BalanceRules;
+use crate::era::EraRules;
 use crate::hardware::Costs;
 
 /// The balancing state of one domain of one CPU.
@@ -62,7 +62,7 @@ impl CpuBalance {
     /// due within 64 ms.
     pub fn new(
         topology: &Topology,
-        rules: &BalanceRules,
+        rules: &EraRules,
         costs: &Costs,
         cpu: usize,
         random: &mut Random,

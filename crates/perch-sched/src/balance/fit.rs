@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tasks that fit a CPU, where CPUs differ in capacity (misfits, since 4.20).
 
+use perch_policy::Change;
+
 use crate::core::Sched;
 use crate::era::Stuck;
 use crate::id::TaskId;
@@ -17,7 +19,7 @@ impl Sched<'_> {
         let util = self.rq.task_average(task).util.max(self.rq.expected_util(task));
         let (min, max) = self.rq.task(task).state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
-        if self.balance.rules.clamps_util {
+        if !self.rules().has(Change::UtilFitsCpu) {
             return fits(util.max(min).min(max));
         }
         // A task that is capped to the CPU's capacity or less always fits, but a cap of full
@@ -52,7 +54,7 @@ impl Sched<'_> {
     pub(super) fn is_stuck(&self, task: TaskId, cpu: usize) -> bool {
         let allowed = self.rq.allowed(task);
         let topology = self.host.topology();
-        match self.balance.rules.stuck {
+        match self.rules().stuck {
             Stuck::Nobody => false,
             Stuck::Pinned => allowed.weight() == 1,
             Stuck::NowhereLarger => {

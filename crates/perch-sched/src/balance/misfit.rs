@@ -5,6 +5,8 @@
 //! The model leaves out, here as everywhere, energy-aware scheduling, which keeps the balancer
 //! quiet until a CPU is overutilised, and capacity lost to heat or to other classes.
 
+use perch_policy::Change;
+
 use super::imbalance::Group;
 use super::moves::Vacated;
 use super::sums::{Business, Capacity};
@@ -59,9 +61,9 @@ impl Sched<'_> {
 
     /// Returns whether misfits of a group would fit better on the balancing CPU.
     fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let rules = &self.balance.rules;
+        let rules = self.rules();
         let most = |g| self.capacity_of_group(number, g).most;
-        if rules.larger_by_group {
+        if !rules.has(Change::LargerByTwentieth) {
             return rules.is_larger(most(local), most(group));
         }
         // A thread beside a busy one offers less than its capacity says.
@@ -77,9 +79,13 @@ impl Sched<'_> {
 
     /// Returns whether tasks of a group would be worse off on the balancing CPU.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let rules = &self.balance.rules;
+        let rules = self.rules();
         let least = |g| self.capacity_of_group(number, g).least;
-        let here = if rules.larger_by_group { least(local) } else { self.capacity_now(cpu) };
+        let here = if rules.has(Change::LargerByTwentieth) {
+            self.capacity_now(cpu)
+        } else {
+            least(local)
+        };
         rules.is_larger(least(group), here)
     }
 
@@ -92,9 +98,11 @@ impl Sched<'_> {
             Business::HasSpare => {
                 group.idle < than.idle || group.idle == than.idle && group.running > than.running
             }
-            Business::FullyBusy => !self.balance.rules.fully_busy_first,
+            Business::FullyBusy => self.rules().has(Change::LastFullyBusy),
             // 7.2 takes the first of equal groups, earlier kernels the last.
-            Business::Misfit if self.balance.rules.misfit_no_failure => group.misfit > than.misfit,
+            Business::Misfit if self.rules().has(Change::MisfitNoFailure) => {
+                group.misfit > than.misfit
+            }
             Business::Misfit => group.misfit >= than.misfit,
             Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
         }
@@ -104,10 +112,14 @@ impl Sched<'_> {
     /// same asymmetric domain. The task has its CPU for itself, and the balancer would have to push
     /// it off.
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
-        let rules = &self.balance.rules;
+        let rules = self.rules();
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
         self.rq.nr_runnable_fair(source) == 1
-            && if rules.larger_by_group { here < there } else { !rules.is_larger(here, there) }
+            && if rules.has(Change::LargerByTwentieth) {
+                !rules.is_larger(here, there)
+            } else {
+                here < there
+            }
     }
 
     /// Returns whether any group of an asymmetric domain but the local one has a misfit.

@@ -25,10 +25,10 @@ mod sums;
 mod weights;
 mod words;
 
-use perch_policy::{CpuMask, Era, Level, Topology};
+use perch_policy::{Change, CpuMask, Era, Level, Topology};
 
 use crate::core::Sched;
-use crate::era::{BalanceRules, EraRules};
+use crate::era::{EraRules, MIGRATION_COST_NS};
 
 use domain::DomainState;
 use imbalance::Idle;
@@ -43,7 +43,7 @@ pub(crate) use state::BalanceState;
 /// interval of the lowest domain that has all these CPUs. A run that is shorter need not have seen what
 /// the balancer does.
 pub fn longest_busy_interval_ns(era: Era, topology: &Topology, allowed: &CpuMask) -> u64 {
-    let rules = EraRules::new(era, topology.nr_cpus()).balance;
+    let rules = EraRules::new(era, topology.nr_cpus());
     let mut longest = 0;
     // The chain of any other of these CPUs comes to the same domain.
     for domain in allowed.iter().take(1).flat_map(|cpu| topology.domains(cpu)) {
@@ -59,17 +59,18 @@ pub fn longest_busy_interval_ns(era: Era, topology: &Topology, allowed: &CpuMask
 
 /// Returns the shortest time between two passes over a domain of `weight` CPUs, in nanoseconds: a
 /// millisecond for each of them, or the fixed interval of 3.4.
-fn least_interval_ns(rules: &BalanceRules, weight: u32, is_numa: bool) -> u64 {
-    match (rules.fixed_intervals, is_numa) {
-        (true, true) => 8_000_000,
-        (true, false) => 1_000_000,
-        (false, _) => u64::from(weight) * 1_000_000,
+fn least_interval_ns(rules: &EraRules, weight: u32, is_numa: bool) -> u64 {
+    match (rules.has(Change::GrowingIntervals), is_numa) {
+        (true, _) => u64::from(weight) * 1_000_000,
+        (false, true) => 8_000_000,
+        (false, false) => 1_000_000,
     }
 }
 
 /// Returns the factor by which a busy CPU's intervals are longer.
-fn busy_factor(rules: &BalanceRules, is_numa: bool) -> u64 {
-    if rules.fixed_intervals && is_numa { rules.busy_factor / 2 } else { rules.busy_factor }
+fn busy_factor(rules: &EraRules, is_numa: bool) -> u64 {
+    let halved = is_numa && !rules.has(Change::GrowingIntervals);
+    if halved { rules.busy_factor / 2 } else { rules.busy_factor }
 }
 
 impl Sched<'_> {
@@ -117,7 +118,7 @@ impl Sched<'_> {
             }
         }
         self.balance.cpus[cpu].next_balance_ns = next;
-        let most = cost.max(self.rules().migration_cost_ns);
+        let most = cost.max(MIGRATION_COST_NS);
         self.rq.idleness_mut(cpu).set_max_cost(most);
         spent
     }
@@ -133,7 +134,8 @@ impl Sched<'_> {
     /// Returns the factor by which the time between two passes may exceed the shortest while a
     /// domain is balanced.
     fn most_times(&self, cpu: usize, i: usize) -> u64 {
-        if self.balance.rules.fixed_intervals && !self.balance.cpus[cpu].domains[i].is_core {
+        if !self.rules().has(Change::GrowingIntervals) && !self.balance.cpus[cpu].domains[i].is_core
+        {
             4
         } else {
             2
@@ -174,8 +176,8 @@ impl Sched<'_> {
         let state = &self.balance.cpus[cpu].domains[i];
         let mut interval = state.interval_ns;
         if !idle {
-            let rules = &self.balance.rules;
-            let less = u64::from(rules.busy_less_a_tick) * self.rq.tick_ns();
+            let rules = self.rules();
+            let less = u64::from(rules.has(Change::BusyFactor16)) * self.rq.tick_ns();
             let factor = busy_factor(rules, state.is_numa);
             interval = (interval * factor).saturating_sub(less);
         }
@@ -192,6 +194,7 @@ impl Sched<'_> {
     ) -> u32 {
         let number = self.balance.cpus[cpu].domains[i].domain;
         let pass = self.try_domain(vacated, cpu, i, number, idle);
+        let misfit_fails = !self.rules().has(Change::MisfitNoFailure);
         let state: &mut DomainState = &mut self.balance.cpus[cpu].domains[i];
         let least = state.least_ns;
         match pass {
@@ -220,7 +223,7 @@ impl Sched<'_> {
                 0
             }
             Pass::Pinned => {
-                if idle != Idle::Newly && !self.balance.rules.misfit_no_failure {
+                if idle != Idle::Newly && misfit_fails {
                     let failed = state.failed + 1;
                     self.wait_longer(cpu, i);
                     self.balance.cpus[cpu].domains[i].failed = failed;
@@ -238,7 +241,7 @@ impl Sched<'_> {
         let local = topology.domain(state.domain).group(state.local_group);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
-            let cores_first = topology.has_smt() && self.balance.rules.idle_core_balances;
+            let cores_first = topology.has_smt() && self.rules().has(Change::IdleCoreBalances);
             if !cores_first || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {
                 return c == cpu;
             }

@@ -3,6 +3,8 @@
 //! (`sched_balance_newidle`). Each pass takes its time, with interrupts off, and moves a task at its
 //! end: what a queue had to spare at the beginning may have run by then.
 
+use perch_policy::Change;
+
 use super::imbalance::Idle;
 use crate::balance::Vacated;
 use crate::core::Sched;
@@ -46,7 +48,7 @@ impl Sched<'_> {
         self.due_as_idle(cpu, 0);
         let newidle = Symbol::SchedBalanceNewidle;
         self.line(cpu, newidle, Field::Overloaded, Access::Load);
-        let least = first.max(self.balance.rules.newidle_least_ns);
+        let least = first.max(self.rules().newidle_least_ns);
         if !self.is_overloaded() || self.rq.idleness(cpu).avg_idle_ns() < least {
             return None;
         }
@@ -114,7 +116,7 @@ impl Sched<'_> {
     /// Returns for how many passes the success of a newidle pass over a domain counts, or `None` if
     /// the pass is not tried: 7.2 draws a lot.
     fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> Option<u32> {
-        if !self.balance.rules.newidle_by_success {
+        if !self.rules().has(Change::NewidleBySuccess) {
             return Some(1);
         }
         let lot = &mut self.balance.cpus[cpu].domains[i].lot;

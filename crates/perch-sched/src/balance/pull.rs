@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A pass over one domain: it finds an imbalance, and pulls tasks until that is gone.
 
-use perch_policy::{Level, Mode};
+use crate::era::{MIGRATION_COST_NS, NR_MIGRATE};
+use perch_policy::{Change, Level, Mode};
 
 use super::domain::{DomainState, nice_tries};
 use super::imbalance::{Idle, Imbalance, Migrate};
@@ -92,7 +93,7 @@ impl Sched<'_> {
             return Pass::Moved(1);
         }
         let failed = failed + u32::from(idle != Idle::Newly && !kept);
-        let pushes = self.balance.rules.pushes_for_all || found.migrate == Migrate::Task;
+        let pushes = !self.rules().has(Change::PushesForTasks) || found.migrate == Migrate::Task;
         let stubborn = pushes && !held && failed > tries + 2;
         if stubborn && self.push_running(vacated, source, cpu) {
             return Pass::Moved(1);
@@ -123,11 +124,11 @@ impl Sched<'_> {
     ) -> (u32, bool) {
         let DomainState { failed, domain, .. } = self.balance.cpus[cpu].domains[i];
         let unequal = self.host.topology().domain(domain).asymmetric();
-        let shift = if self.balance.rules.util_by_failures { failed.min(20) } else { 0 };
-        let moves_delayed = self.balance.rules.moves_delayed;
+        let shift = if self.rules().has(Change::UtilByFailures) { failed.min(20) } else { 0 };
+        let moves_delayed = self.rules().has(Change::MovesDelayed);
         let (mut moved, mut kept) = (0, false);
         let mut after = self.rq.first_turn();
-        for _ in 0..self.balance.rules.nr_migrate.min(self.rq.nr(source)) {
+        for _ in 0..NR_MIGRATE.min(self.rq.nr(source)) {
             if idle != Idle::Busy && self.rq.nr(source) <= 1 || found.amount <= 0 {
                 break;
             }
@@ -135,8 +136,7 @@ impl Sched<'_> {
                 break;
             };
             after = turn;
-            let hot = self.rq.ran_since_ns(task) < self.rules().migration_cost_ns
-                || self.rq.is_buddy(cpu, task);
+            let hot = self.rq.ran_since_ns(task) < MIGRATION_COST_NS || self.rq.is_buddy(cpu, task);
             let delayed = self.rq.is_delayed(task);
             let stays = delayed && !(moves_delayed && found.migrate == Migrate::Load);
             if stays
@@ -179,10 +179,10 @@ impl Sched<'_> {
     /// Returns whether a task's load is too much for an imbalance of `amount`, after `failed`
     /// failed passes.
     fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
-        if self.balance.rules.load_by_failures {
+        if self.rules().has(Change::LoadByFailures) {
             load >> failed.min(20) > amount
         } else {
-            load / 2 > amount && (!tried || self.balance.rules.by_weight)
+            load / 2 > amount && (!tried || self.rules().by_weight())
         }
     }
 }

@@ -7,14 +7,12 @@ use perch_policy::Topology;
 use super::domain::CpuBalance;
 use super::sums::Groups;
 use super::words::put;
-use crate::era::BalanceRules;
+use crate::era::EraRules;
 use crate::hardware::Costs;
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
 /// the crowded CPUs, and the times of the passes for idle CPUs.
 pub(crate) struct BalanceState {
-    /// The balancer's rules of the stock kernel.
-    pub(super) rules: BalanceRules,
     /// The source of the lots that newidle passes draw.
     pub(super) random: Random,
     /// The balancer's part of each CPU.
@@ -83,7 +81,7 @@ impl BalanceState {
     /// Returns the state of a machine on which nothing runs.
     pub fn new(
         topology: &Topology,
-        rules: &BalanceRules,
+        rules: &EraRules,
         costs: &Costs,
         mut random: Random,
     ) -> BalanceState {
@@ -91,7 +89,6 @@ impl BalanceState {
         let state = |cpu| CpuBalance::new(topology, rules, costs, cpu, &mut random);
         let states = (0..cpus).map(state).collect();
         BalanceState {
-            rules: *rules,
             cpus: states,
             random,
             groups: Groups::new(topology, rules),

@@ -2,7 +2,7 @@
 //! The search for an imbalance: the statistics of a domain's groups, the busiest of them, and the
 //! quantity and amount that should move.
 
-use perch_policy::{Level, SetView};
+use perch_policy::{Change, Level, SetView};
 
 use super::imbalance::{Idle, Imbalance, Migrate};
 use super::judge::{Terms, judge};
@@ -43,7 +43,7 @@ impl Sched<'_> {
             self.note_llcs(number);
         }
         self.note_overload(cpu, i);
-        if self.balance.rules.by_weight {
+        if self.rules().by_weight() {
             return self.find_by_weight(cpu, i, idle);
         }
         let wanted = self.wanted_group(cpu, i, number);
@@ -74,16 +74,16 @@ impl Sched<'_> {
             }
         };
         let domain = self.host.topology().domain(number);
-        let rules = &self.balance.rules;
-        let numa = rules.numa_imbalance && domain.level() == Level::Numa;
+        let rules = self.rules();
+        let numa = rules.has(Change::NumaImbalance) && domain.level() == Level::Numa;
         let terms = Terms {
             mean,
             pct: yardstick.pct.into(),
             idle,
             prefer_sibling: prefer,
             numa: numa.then(|| domain.imb_numa_nr()),
-            by_tasks: rules.llc_by_tasks && domain.shares_llc(),
-            stops_at_mean: rules.stops_at_mean,
+            by_tasks: rules.has(Change::LlcByTasks) && domain.shares_llc(),
+            stops_at_mean: rules.has(Change::StopsAtMean),
         };
         let (migrate, amount) = judge(local, busiest, &terms)?;
         (amount > 0).then_some(Imbalance { group, migrate, amount })
@@ -106,7 +106,7 @@ impl Sched<'_> {
     /// asymmetric domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Only
     /// periodic passes over that domain write it.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
-        if self.rules().scan_by_cost {
+        if self.rules().scans_by_cost() {
             return;
         }
         let topology = self.host.topology();
@@ -139,7 +139,7 @@ impl Sched<'_> {
         // if none but those do, every queue of one task counts.
         let crowded = match found.migrate {
             Migrate::Task => self.balance.scratch.pinned.is_empty(),
-            Migrate::Util => self.balance.rules.util_of_many,
+            Migrate::Util => self.rules().has(Change::UtilOfMany),
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
         let best = if crowded { self.busiest_of(group, true, cpu, found, unequal) } else { None };
@@ -161,7 +161,7 @@ impl Sched<'_> {
         found: &Imbalance,
         unequal: bool,
     ) -> Option<(usize, u64)> {
-        let util_of_many = self.balance.rules.util_of_many;
+        let util_of_many = self.rules().has(Change::UtilOfMany);
         let mut best: Option<(usize, u64, u64)> = None;
         let crowded = &self.balance.crowded[group.first_word()..];
         let fair = &self.balance.fair[group.first_word()..];

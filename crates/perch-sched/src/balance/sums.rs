@@ -7,10 +7,10 @@
 //! passes, so a pass adds up what has changed in its domain since the last one looked there.
 
 use perch_machine::MAX_CPUS;
-use perch_policy::{CpuState, SetView, Topology};
+use perch_policy::{Change, CpuState, SetView, Topology};
 
 use super::words::has;
-use crate::era::BalanceRules;
+use crate::era::EraRules;
 
 /// The figures that are summed over a group's CPUs. They increase and decrease, so the sums may
 /// wrap around and come back.
@@ -224,7 +224,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// Returns the groups of a machine on which nothing runs.
-    pub fn new(topology: &Topology, rules: &BalanceRules) -> Groups {
+    pub fn new(topology: &Topology, rules: &EraRules) -> Groups {
         // Domains share the tally of a group, if they classify groups by the same terms.
         let mut known = std::collections::BTreeMap::new();
         let mut members = vec![Vec::new(); topology.nr_cpus()];
@@ -255,7 +255,7 @@ impl Groups {
             let domain = topology.domain(number);
             let yardstick = Yardstick {
                 pct: rules.imbalance_pct(&domain),
-                counts_waiting: rules.counts_waiting,
+                counts_waiting: rules.has(Change::CountsWaiting),
             };
             let shapes = (0..domain.groups()).map(|g| shape(domain.group(g), yardstick));
             let shapes: Vec<Shape> = shapes.collect();
@@ -280,7 +280,7 @@ impl Groups {
             tallies,
             member_of: members.concat(),
             starts,
-            fully_busy_first: rules.fully_busy_first,
+            fully_busy_first: !rules.has(Change::LastFullyBusy),
             idle: vec![0; topology.nr_cpus().div_ceil(64)],
             counted: vec![Figures::default(); topology.nr_cpus()],
             stale: vec![0; topology.nr_cpus().div_ceil(64)],
@@ -500,11 +500,11 @@ mod tests {
     #[test]
     fn the_busiest_group_is_the_one_that_a_walk_finds() {
         for (_, era) in perch_policy::ERAS {
-            busiest_as_walked(&EraRules::new(era, 64).balance);
+            busiest_as_walked(&EraRules::new(era, 64));
         }
     }
 
-    fn busiest_as_walked(rules: &BalanceRules) {
+    fn busiest_as_walked(rules: &EraRules) {
         let machine = perch_machine::Machine::regular("test", 2, 1, 2, 4, 4, 1);
         let machine = std::sync::Arc::new(machine.expect("a machine of 64 CPUs"));
         let topology = Topology::new(&machine);

@@ -134,7 +134,7 @@ impl Sched<'_> {
         }
         let (group, there) = busiest.filter(|(_, b)| b.running > 0)?;
         let mean = load * SCALE / power;
-        let pct = u64::from(self.balance.rules.imbalance_pct(&topology.domain(number)));
+        let pct = u64::from(self.rules().imbalance_pct(&topology.domain(number)));
         let forced = there.uneven || idle == Idle::Newly && here.has_room && !there.has_room;
         if !forced {
             let enough = match idle {

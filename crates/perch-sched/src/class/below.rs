@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The questions that the real-time class may ask about the classes below it.
 
+use perch_policy::Change;
+
 use crate::class::RunQueues;
 
 impl RunQueues {
@@ -14,6 +16,6 @@ impl RunQueues {
     #[inline]
     pub(in crate::class) fn waits_below_rt(&self, cpu: usize) -> bool {
         let fair = self.nr_fair(cpu) > self.nr_delayed(cpu);
-        fair || self.rules.serves_ext && self.nr_ext(cpu) > 0
+        fair || self.rules.has(Change::ExtServer) && self.nr_ext(cpu) > 0
     }
 }

@@ -55,7 +55,7 @@ impl<'a> Sched<'a> {
         );
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
         events.push(Event { at_ns: rq.tick_ns(), kind: kind::TICK, key: 0, tag: 0 });
-        let balance = BalanceState::new(topology, &rules.balance, &costs, random);
+        let balance = BalanceState::new(topology, &rules, &costs, random);
         Sched {
             rq,
             rules,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Interrupts that CPUs send one another.
 
+use perch_policy::Change;
+
 use super::later::Due;
 use super::{Sched, kind};
 
@@ -20,7 +22,7 @@ impl Sched<'_> {
         let at_ns = self.rq.now() + delay;
         self.at(at_ns, kind::IPI, cpu as u32, 0);
         let listed = cpu != from && !self.cpus[cpu].inbox.is_empty();
-        if !self.rules.pending_until_queued && listed {
+        if !self.rules.has(Change::PendingUntilQueued) && listed {
             let begins_ns = at_ns.saturating_sub(self.costs.wake_ns(0) / 2);
             self.later.add(begins_ns, Due::Unlisted(cpu));
         }
@@ -39,7 +41,7 @@ impl Sched<'_> {
         let idle = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
         let busy = self.leaves_for_ns(cpu) > 0 || self.searches_for_task(cpu);
         let listed = !self.cpus[cpu].inbox.is_empty();
-        !self.rules.pending_until_queued && idle && !busy && listed
+        !self.rules.has(Change::PendingUntilQueued) && idle && !busy && listed
     }
 
     /// Has the overloaded CPUs push their tasks, one after the other.

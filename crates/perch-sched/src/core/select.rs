@@ -35,7 +35,7 @@ impl Sched<'_> {
 
     /// Asks the policy for the CPU of `task`, and records its answer.
     pub(crate) fn decide(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> Verdict {
-        let load = if self.rules.balance.by_weight {
+        let load = if self.rules.by_weight() {
             self.predict_weights(task, wake, waker)
         } else {
             self.rq.task_load(task)
@@ -45,7 +45,7 @@ impl Sched<'_> {
         t.state.load = load;
         t.state.util = util;
         let process = t.state.process();
-        if self.rules.scan_by_cost {
+        if self.rules.scans_by_cost() {
             self.limit_scan(wake, process);
         }
         // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
@@ -67,7 +67,7 @@ impl Sched<'_> {
             self.watch.tell(now, &asked);
         }
         let verdict = (self.host).select(&self.policy, wake, waker_state, wakee, allowed);
-        if self.rules.scan_by_cost {
+        if self.rules.scans_by_cost() {
             self.learn_scan_cost(wake.this_cpu, &verdict);
         }
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
@@ -154,7 +154,7 @@ impl Sched<'_> {
         }
         hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
         // 3.4 knows no clusters.
-        if self.rules.balance.by_weight {
+        if self.rules.by_weight() {
             return Ok(());
         }
         let cluster = topology.cluster_span(verdict.target);

@@ -19,7 +19,7 @@ impl Sched<'_> {
             };
             self.happened(Observed::Ticked { cpu });
             self.tick_current(cpu, task);
-            if self.rules.balance.by_weight {
+            if self.rules.by_weight() {
                 self.tick_weights(cpu);
             }
             if self.caches.is_on() {

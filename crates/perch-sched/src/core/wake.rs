@@ -2,7 +2,7 @@
 //! The wake-up of a task: the policy chooses its CPU, and the task reaches that CPU's queue, either
 //! at once or by an interrupt.
 
-use perch_policy::Wake;
+use perch_policy::{Change, Wake};
 
 use super::{Life, Programs, Sched, Waker};
 use crate::era::Preemption;
@@ -30,7 +30,7 @@ impl Sched<'_> {
         let listed = self.rq.may_queue_wakeup(task);
         let mut spin_ns = 0;
         if self.is_left_by(prev, task) {
-            if this_cpu != prev && self.rules.idle_by_wake_list && listed {
+            if this_cpu != prev && self.rules.has(Change::IdleByWakeList) && listed {
                 return self.wake_leaver(task, this_cpu, waker);
             }
             // Earlier wakers wait until the CPU has switched. An interrupt there comes afterwards.
@@ -50,7 +50,8 @@ impl Sched<'_> {
             self.rq.assign(task, cpu);
         }
         let cost = self.costs.wake_ns(examined) + spin_ns;
-        let direct = !listed || !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
+        let direct =
+            !listed || !self.rules.has(Change::IdleByWakeList) && self.is_near(cpu, this_cpu);
         let late_ns = self.costs.after_look_ns(cpu != prev);
         self.send_to(task, cpu, this_cpu, (cost + outside_ns, late_ns), direct);
         cost

@@ -152,7 +152,7 @@ impl RunQueues {
         let se = self.fair.entity_of(task);
         match self.tasks[task].group {
             None => {
-                if self.rules.groups.by_weight {
+                if self.rules.by_weight() {
                     se.weight
                 } else {
                     se.average.load
@@ -201,7 +201,7 @@ impl RunQueues {
     /// Returns whether the walk over a CPU's groups depends on the run time of its running task up to
     /// now (3.4).
     pub(crate) fn wants_accounts(&self) -> bool {
-        self.rules.groups.by_weight && self.fair.groups.any()
+        self.rules.by_weight() && self.fair.groups.any()
     }
 
     /// Checks that `task`, which was steered, went to a CPU on which its group has no runnable task.

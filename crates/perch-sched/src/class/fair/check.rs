@@ -174,7 +174,7 @@ impl RunQueues {
     /// included. (The averages themselves lag behind by up to a period, here as in the kernel.)
     pub(crate) fn check_averages(&self) -> Result<(), Violation> {
         // 3.4 keeps no averages of groups.
-        if self.rules.groups.by_weight && self.fair.groups.any() {
+        if self.rules.by_weight() && self.fair.groups.any() {
             return Ok(());
         }
         let mut sums: IdVec<QueueId, [u64; 3]> = self.queue_numbers().map(|_| [0; 3]).collect();

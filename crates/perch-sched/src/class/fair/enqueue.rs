@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How a task enters a queue of the fair class, and leaves it.
 
+use perch_policy::Change;
+
 use super::{cfs, eevdf};
 use crate::class::RunQueues;
 use crate::class::effect::Effect;
@@ -87,7 +89,7 @@ impl RunQueues {
         if let FairRules::Eevdf { .. } = self.rules.fair {
             self.fair.settle_lag(queue, EntityId::of_task(task));
             let lag = self.fair.entity_of(task).vlag;
-            let stays = self.rules.delays_dequeue && lag < 0;
+            let stays = self.rules.has(Change::DelayedDequeue) && lag < 0;
             if stays && self.fair.queue(queue).entities > 1 {
                 self.delay(cpu, task);
                 return false;
@@ -144,8 +146,8 @@ impl RunQueues {
         let util = se.average.util;
         // The utilisation on a CPU that is too small does not show what the task would have used
         // elsewhere, and neither does that of a task that waited while it wanted to run.
-        let waited = self.rules.est_got_all && util + EST_MARGIN < se.average.runnable;
-        let small = self.rules.est_within_capacity && util > self.cpus[cpu].capacity;
+        let waited = self.rules.has(Change::EstGotAll) && util + EST_MARGIN < se.average.runnable;
+        let small = !self.rules.has(Change::EstBeyondCapacity) && util > self.cpus[cpu].capacity;
         let told = !waited && !small;
         se.est_enqueued = util;
         if se.est_average < util {
@@ -162,12 +164,12 @@ impl RunQueues {
         let cpu = self.tasks[task].cpu;
         let (queue, entity) = self.level_of(task);
         // Of a group's queue the model takes the task at once.
-        let own = asleep && queue == QueueId::of_cpu(cpu) && !self.rules.groups.by_weight;
+        let own = asleep && queue == QueueId::of_cpu(cpu) && !self.rules.by_weight();
         if !own {
             self.touch_levels(queue);
         }
         let now = self.cpus[cpu].pelt.read(self.now);
-        let moved_is_cold = self.rules.balance.moved_is_cold;
+        let moved_is_cold = self.rules.has(Change::MovedIsCold);
         let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
         let (fair, se) = self.fair.both_mut(queue, entity);
         let leaves = std::mem::take(&mut se.attached);
@@ -223,7 +225,7 @@ impl RunQueues {
         // (`post_init_entity_util_avg`).
         let capacity = self.cpus[cpu].capacity;
         let spare = capacity.saturating_sub(own.util) / 2;
-        let scale = if self.rules.born_by_queue { 1 } else { 1024 };
+        let scale = if self.rules.has(Change::BornByQueue) { 1 } else { 1024 };
         let now = self.now;
         let se = self.fair.entity_of_mut(task);
         let alike = u64::from(own.util) * u64::from(se.weight) * scale / (u64::from(own.load) + 1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The fair class's part of a switch: the next task to run, and the state that changes with it.
 
+use perch_policy::Change;
+
 use super::entity::Owner;
 use super::{cfs, eevdf};
 use crate::class::RunQueues;
@@ -73,7 +75,7 @@ impl RunQueues {
         assert!(se.queued, "task {task} runs and is on no queue");
         se.run.start_ns = self.now;
         se.picked_sum_ns = se.run.sum_ns;
-        if !self.rules.balance.newest_first {
+        if self.rules.has(Change::OldestFirst) {
             self.fair.turns += 1;
             se.turn = self.fair.turns;
         }
@@ -134,7 +136,7 @@ impl RunQueues {
     fn pick_after_yield(&mut self, cpu: usize, task: TaskId) -> TaskId {
         self.account_fair(cpu, task);
         let (queue, entity) = self.level_of(task);
-        let (rules, forfeits) = (self.rules.fair, self.rules.yield_forfeits);
+        let (rules, forfeits) = (self.rules.fair, self.rules.has(Change::YieldForfeits));
         let (fair, se) = self.fair.both_mut(queue, entity);
         let skip = match rules {
             FairRules::Cfs { .. } => {

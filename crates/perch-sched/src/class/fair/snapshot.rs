@@ -4,7 +4,7 @@
 //!
 //! The answers come from the functions by which the simulation decides.
 
-use perch_policy::Era;
+use perch_policy::{Change, Era};
 
 use super::eevdf::{self, Wakes};
 use super::entity::Entity;
@@ -84,13 +84,17 @@ impl QueueRules {
 
     /// Returns a weight with which the queue reckons.
     fn weight(&self, member: &Member) -> u32 {
-        if self.rules.whole_weights { member.weight.max(1) } else { (member.weight / FINE).max(2) }
+        if self.rules.has(Change::WholeWeights) {
+            member.weight.max(1)
+        } else {
+            (member.weight / FINE).max(2)
+        }
     }
 
     /// Returns a time that makes of itself and such a weight the virtual time that it is. The
     /// model's unit of weight is 1024 at nice 0, so where weights are in a finer unit, times are too.
     fn time_ns(&self, ns: u64) -> u64 {
-        if self.rules.whole_weights { ns * u64::from(FINE) } else { ns }
+        if self.rules.has(Change::WholeWeights) { ns * u64::from(FINE) } else { ns }
     }
 }
 
@@ -137,7 +141,7 @@ impl Snapshot {
         if !protect {
             fair.protected_v = i64::MIN;
         }
-        let buddy = protect && rules.rules.preempts_again;
+        let buddy = protect && rules.rules.has(Change::PreemptsAgain);
         let picked = eevdf::pick(&fair, self.running(rules).as_ref(), buddy);
         picked.map(|entity| entity.0 as usize)
     }
@@ -148,7 +152,7 @@ impl Snapshot {
     /// # Panics
     /// Panics when no entity runs, or none has that place.
     pub fn preempts(&self, rules: &QueueRules, wakee: usize, forked: bool) -> bool {
-        let again = rules.rules.preempts_again;
+        let again = rules.rules.has(Change::PreemptsAgain);
         if again && (forked || self.waiting[wakee].delayed) {
             return false;
         }
@@ -181,14 +185,15 @@ impl Snapshot {
     /// Returns the lag with which an entity leaves the queue, in which it runs or waits, and whether
     /// it stays queued until it has paid what it owes. `sleeps` says that it goes to sleep.
     pub fn leave(&self, rules: &QueueRules, member: &Member, sleeps: bool) -> (i64, bool) {
-        let EraRules { lag, keeps_older_lag, delays_dequeue, .. } = rules.rules;
+        let keeps_older_lag = rules.rules.has(Change::KeepsOlderLag);
         let members = self.waiting.iter().chain(&self.running);
         let slice_ns = members.map(|m| m.slice_ns).max().unwrap_or(0);
-        let limit_ns = rules.time_ns(lag.ns(slice_ns, rules.tick_ns));
+        let limit_ns = rules.time_ns(rules.rules.lag.ns(slice_ns, rules.tick_ns));
         let (fair, running) = (self.queue(rules), self.running(rules));
         let entity = member.entity(rules);
         let lag = eevdf::settled_lag(&fair, running.as_ref(), &entity, limit_ns, keeps_older_lag);
-        let stays = delays_dequeue && sleeps && !member.delayed && lag < 0;
+        let delays = rules.rules.has(Change::DelayedDequeue);
+        let stays = delays && sleeps && !member.delayed && lag < 0;
         // Before 7.2 the kernel works the lag of a delayed entity out when that leaves.
         if stays && !keeps_older_lag { (member.vlag, true) } else { (lag, stays) }
     }

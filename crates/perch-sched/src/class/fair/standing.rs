@@ -2,6 +2,8 @@
 //! The entities in a queue of the fair class: how they enter and leave the timeline, which of them
 //! is marked to run next, and their lag and slice.
 
+use perch_policy::Change;
+
 use super::entity::Entity;
 use super::queue::Waiting;
 use super::state::FairState;
@@ -67,7 +69,7 @@ impl FairState {
         let current = self.current_in(queue);
         let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
         let (fair, se) = (self.queue(queue), self.entity(entity));
-        let keeps_older = self.rules.keeps_older_lag;
+        let keeps_older = self.rules.has(Change::KeepsOlderLag);
         let lag = eevdf::settled_lag(fair, current, se, limit_ns, keeps_older);
         let now = eevdf::virtual_time(fair, current);
         let se = self.entity_mut(entity);
@@ -85,7 +87,7 @@ impl FairState {
         let paid = self.lag(queue, entity, slice_ns) > 0;
         let moved = self.settle_lag(queue, entity);
         self.entity_mut(entity).delayed = false;
-        if paid || moved && self.rules.keeps_older_lag {
+        if paid || moved && self.rules.has(Change::KeepsOlderLag) {
             self.remove_waiting(queue, entity);
             let mean = self.mean(queue);
             eevdf::place(mean, self.entity_mut(entity), slice_ns, false);
@@ -126,7 +128,7 @@ impl FairState {
     /// that ran until the CPU's last pick goes on with its turn; any other begins a new one.
     #[cold]
     pub(super) fn set_above(&mut self, mut queue: QueueId, choices: u64, now_ns: u64) {
-        let puts_all = self.rules.groups.turns_anew;
+        let puts_all = !self.rules.has(Change::TurnsGoOn);
         while let Some((parent, entity)) = self.above(queue) {
             self.clear_buddies(parent, entity);
             let (fair, se) = self.both_mut(parent, entity);

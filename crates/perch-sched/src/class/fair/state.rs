@@ -65,7 +65,7 @@ impl FairState {
         ShownFair {
             nr: fair.nr,
             nr_delayed: fair.nr_delayed,
-            load: if self.rules.groups.by_weight { fair.weight as u32 } else { fair.average.load },
+            load: if self.rules.by_weight() { fair.weight as u32 } else { fair.average.load },
             runnable: fair.average.runnable,
             util: fair.average.util.max(fair.est).min(capacity),
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A task's turn on a CPU: when the task has to give way, and how its turn ends.
 
+use perch_policy::Change;
+
 use super::eevdf::Wakes;
 use super::{cfs, eevdf};
 use crate::class::RunQueues;
@@ -57,7 +59,7 @@ impl RunQueues {
         (runs, wakes): (EntityId, EntityId),
         fork: bool,
     ) -> bool {
-        let again = self.rules.preempts_again;
+        let again = self.rules.has(Change::PreemptsAgain);
         if again && (fork || self.fair.entity(wakes).delayed) {
             return false;
         }

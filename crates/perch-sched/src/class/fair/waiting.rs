@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tasks that wait on a CPU, as the balancer sees and takes them.
 
+use perch_policy::Change;
+
 use super::entity::Owner;
 use super::{cfs, eevdf};
 use crate::class::RunQueues;
@@ -37,7 +39,7 @@ impl RunQueues {
     /// Returns whether the waiting `task` owes time on its CPU while `cpu`, to which the balancer may
     /// bring it, has tasks of its group. It would wait there too (`task_is_ineligible_on_dst_cpu`).
     pub(crate) fn owes_time(&self, task: TaskId, cpu: usize) -> bool {
-        if !self.rules.balance.eligible_first {
+        if !self.rules.has(Change::EligibleFirst) {
             return false;
         }
         let there = self.fair.queue_at(self.tasks[task].group, cpu);
@@ -57,14 +59,14 @@ impl RunQueues {
 
     /// Returns the turn at which a walk over waiting tasks begins, see [`RunQueues::coldest`].
     pub(crate) fn first_turn(&self) -> u64 {
-        if self.rules.balance.newest_first { u64::MAX } else { 0 }
+        if self.rules.has(Change::OldestFirst) { 0 } else { u64::MAX }
     }
 
     /// Returns the waiting task that was enqueued or picked least recently, among those after the
     /// turn `after`, and its turn; in 3.4 the one that was enqueued most recently, among those
     /// before `after`.
     pub(crate) fn coldest(&self, source: usize, after: u64) -> Option<(u64, TaskId)> {
-        let newest = self.rules.balance.newest_first;
+        let newest = !self.rules.has(Change::OldestFirst);
         let mut coldest: Option<(u64, TaskId)> = None;
         self.each_waiting(source, &mut |task| {
             let turn = self.fair.entity_of(task).turn;

@@ -66,7 +66,7 @@ impl RunQueues {
             return false;
         }
         // A CPU that has others push looks at the mask only to find whether it is the one.
-        if reading.level == OverloadLevel::One || !self.rules.rt_asks {
+        if reading.level == OverloadLevel::One || !self.rules.asks_to_push() {
             self.line(symbol, Field::RtoMaskPointer, Access::Load);
             self.line(symbol, Field::RtoMask, Access::Load);
         }

@@ -42,7 +42,7 @@ impl RunQueues {
     /// Returns whether CPUs have others push by interrupt, and pull no task themselves.
     #[inline]
     pub(crate) fn asks_by_interrupt(&self) -> bool {
-        self.rules.rt_asks
+        self.rules.asks_to_push()
     }
 
     /// Counts a CPU that asks, and tries to take `rto_loop_start` for it.

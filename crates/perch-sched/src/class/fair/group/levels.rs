@@ -2,6 +2,8 @@
 //! The levels above a task: the changes in the queues of its groups when the task enters or leaves
 //! a queue, runs or stops.
 
+use perch_policy::Change;
+
 use crate::class::fair::state::FairState;
 use crate::class::fair::{cfs, eevdf};
 use crate::id::{EntityId, QueueId};
@@ -137,7 +139,7 @@ impl FairState {
     fn dequeue_group(&mut self, queue: QueueId, entity: EntityId) -> bool {
         if let FairRules::Eevdf { .. } = self.rules.fair {
             self.settle_lag(queue, entity);
-            let stays = self.rules.delays_dequeue && self.entity(entity).vlag < 0;
+            let stays = self.rules.has(Change::DelayedDequeue) && self.entity(entity).vlag < 0;
             if stays && self.queue(queue).entities > 1 {
                 self.entity_mut(entity).delayed = true;
                 self.clear_buddies(queue, entity);

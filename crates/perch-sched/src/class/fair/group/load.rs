@@ -24,7 +24,7 @@ impl FairState {
         entity: EntityId,
         now: Moment,
     ) {
-        if self.rules.groups.by_weight {
+        if self.rules.by_weight() {
             return self.advance_window(queue, false, now.ns);
         }
         let parent = self.groups.place(queue).parent;
@@ -78,7 +78,7 @@ impl FairState {
             let Some((_, entity)) = self.above(queue) else {
                 return false;
             };
-            if self.rules.groups.by_weight {
+            if self.rules.by_weight() {
                 self.advance_window(queue, true, now.ns);
                 self.update_shares(queue);
                 let place = self.groups.place(queue);
@@ -97,7 +97,7 @@ impl FairState {
     /// [`Average::runnable_periods`](crate::class::pelt::Average::runnable_periods); it is negative
     /// when the task leaves. 3.4 needs no update, because its load is the weight that is queued.
     pub(in crate::class::fair) fn propagate(&mut self, queue: QueueId, runnable: i64, now_ns: u64) {
-        if self.rules.groups.by_weight {
+        if self.rules.by_weight() {
             return;
         }
         let mut queue = queue;
@@ -118,7 +118,7 @@ impl FairState {
     /// computes it once per tick (`update_cfs_rq_h_load`), and for 3.4 at each call, from the
     /// weights.
     fn h_load(&mut self, queue: QueueId, now_ns: u64) -> u64 {
-        let by_weight = self.rules.groups.by_weight;
+        let by_weight = self.rules.by_weight();
         let Some((parent, entity)) = self.above(queue) else {
             let fair = self.queue(queue);
             return if by_weight { fair.weight } else { fair.average.load.into() };
@@ -153,7 +153,7 @@ impl FairState {
         let (weight, load) = (u64::from(se.weight), u64::from(se.average.load));
         let above = self.h_load(queue, now_ns);
         let fair = self.queue(queue);
-        if self.rules.groups.by_weight {
+        if self.rules.by_weight() {
             (weight * above / (fair.weight + 1)) as u32
         } else {
             (load * above / (u64::from(fair.average.load) + 1)) as u32

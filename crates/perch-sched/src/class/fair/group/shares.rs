@@ -3,7 +3,7 @@
 //! from its own view, which is exact for its own part and late for all others
 //! (docs/mechanisms/stock.md#groups).
 
-use perch_policy::Host;
+use perch_policy::{Change, Host};
 
 use super::state::MIN_SHARES;
 use crate::class::Task;
@@ -21,10 +21,10 @@ impl FairState {
         };
         let fair = self.queue(queue);
         let mut load = fair.weight;
-        if !self.rules.groups.by_weight {
+        if !self.rules.by_weight() {
             // A group without tasks keeps its weight, as its entity may stay queued for a while
             // (6.12).
-            if load == 0 && self.rules.groups.keeps_empty {
+            if load == 0 && self.rules.has(Change::DelayedDequeue) {
                 return;
             }
             load = load.max(fair.average.load.into());
@@ -89,7 +89,7 @@ impl FairState {
     /// and no more often than the era says (`update_tg_load_avg`).
     pub(super) fn contribute(&mut self, queue: QueueId, now_ns: u64) {
         let load = u64::from(self.queue(queue).average.load);
-        let least_ns = self.rules.groups.contribution_ns;
+        let least_ns = self.rules.contribution_ns;
         let place = self.groups.place_mut(queue);
         if now_ns - place.contributed_ns < least_ns {
             return;
@@ -153,11 +153,7 @@ impl FairState {
             hold!(group.load == load, "group {number}: load {}, not {load}", group.load);
         }
         // An average remembers the tasks that have moved elsewhere.
-        if self.rules.groups.by_weight && !groups.moved {
-            self.check_windows(tasks)
-        } else {
-            Ok(())
-        }
+        if self.rules.by_weight() && !groups.moved { self.check_windows(tasks) } else { Ok(()) }
     }
 
     /// 3.4: checks that no queue's average exceeds the weight that the queue would have with all
