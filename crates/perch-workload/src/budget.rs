@@ -47,7 +47,7 @@ pub struct Demand {
     pub tasks: u64,
     /// Operations in the programs of all tasks; a program that tasks share counts once.
     pub operations: u64,
-    /// Channels between the tasks, mutexes and counters.
+    /// Channels and pipes between the tasks, mutexes and counters.
     pub channels: u64,
     /// The most messages that wait in channels at a time.
     pub messages: u64,
@@ -76,7 +76,10 @@ impl Demand {
         Demand {
             tasks: tasks.len() as u64,
             operations: own.map(|at| tasks[at].program.len() as u64).sum(),
-            channels: (workload.channels + workload.mutexes + workload.counters) as u64,
+            channels: [workload.channels, workload.pipes, workload.mutexes, workload.counters]
+                .map(|number| number as u64)
+                .iter()
+                .sum(),
             cpus: cpus as u64,
             groups: workload.groups.len() as u64,
             ..Demand::default()

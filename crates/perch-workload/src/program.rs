@@ -16,7 +16,7 @@ use crate::{Class, Site};
 /// the cache lines that the task has to fetch. A work time is in nanoseconds on a CPU of full
 /// capacity (1024), and takes longer on a slower CPU; a sleep is in nanoseconds by the clock.
 ///
-/// Channels, mutexes, counters, condition variables and timers are named by numbers from 0.
+/// Channels, pipes, mutexes, counters, condition variables and timers are named by numbers from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// The task computes for this long in user mode; work.
@@ -69,6 +69,20 @@ pub enum Op {
     Receive {
         /// Number of the channel.
         channel: u32,
+    },
+    /// The task writes a message of at most a page to a pipe, and sleeps while the pipe is full.
+    WritePipe {
+        /// Number of the pipe.
+        pipe: u32,
+        /// Cache lines that the reader has to fetch.
+        lines: u32,
+        /// Messages that one of the pipe's sixteen buffers, a page, has room for.
+        fits: u32,
+    },
+    /// The task reads a message from a pipe, and sleeps until there is one.
+    ReadPipe {
+        /// Number of the pipe.
+        pipe: u32,
     },
     /// The task makes a channel readable for good, in one system call: it writes one byte that
     /// every reader polls for and no reader takes away. The kernel wakes all waiting readers in

@@ -73,8 +73,8 @@ const KINDS: [Kind; 18] = [
     Kind {
         name: "hackbench",
         help: "groups of senders that write to all receivers of theirs, timed; keys groups, fds, \
-               loops, size, threads (yes: of one process), where",
-        build: hackbench::sockets,
+               loops, size, threads (yes: of one process), pipe (yes: pipes for sockets), where",
+        build: hackbench::hackbench,
     },
     Kind {
         name: "sysbench",

@@ -18,6 +18,8 @@ pub struct Workload {
     pub spaces: Vec<Space>,
     /// Number of channels between the tasks.
     pub channels: usize,
+    /// Number of pipes between the tasks.
+    pub pipes: usize,
     /// Number of mutexes that the tasks share.
     pub mutexes: usize,
     /// Number of counters that the tasks share.
@@ -47,6 +49,7 @@ impl Workload {
             tasks,
             spaces,
             channels: 0,
+            pipes: 0,
             mutexes: 0,
             counters: 0,
             groups: Vec::new(),

@@ -12,11 +12,11 @@ use crate::id::{ChannelId, CpuId, Id, IdVec, TaskId};
 
 /// A message.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+pub(super) struct Message {
     /// Cache lines that the reader has to fetch.
-    lines: u32,
+    pub lines: u32,
     /// The CPU that wrote it.
-    writer: CpuId,
+    pub writer: CpuId,
 }
 
 /// A queue of messages between tasks.

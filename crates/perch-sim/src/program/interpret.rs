@@ -14,13 +14,14 @@ use super::data::TaskData;
 use super::futex::Futexes;
 use super::mutex::Mutexes;
 use super::outside::{self, OutsideStop};
+use super::pipe::Pipes;
 use super::spin::Spins;
 use super::streak::Streaks;
 use super::system::System;
 use super::tally::{Stopwatch, Tally};
 use super::thread::{Progress, Thread, Threads};
 use super::timer::Timers;
-use crate::id::{ChannelId, CounterId, GuestId, Id, MutexId, TaskId, TimerId};
+use crate::id::{ChannelId, CounterId, GuestId, Id, MutexId, PipeId, TaskId, TimerId};
 use crate::observe::{Requests, WAKE_PERCENTILES};
 
 /// The reason why the interpreter stops.
@@ -78,6 +79,7 @@ impl From<Progress> for Next {
 pub struct Interpreter {
     threads: Threads,
     channels: Channels,
+    pipes: Pipes,
     mutexes: Mutexes,
     counters: Counters,
     streaks: Streaks,
@@ -100,6 +102,7 @@ impl Interpreter {
         Interpreter {
             threads: threads.collect(),
             channels: Channels::new(workload.channels),
+            pipes: Pipes::new(workload.pipes),
             mutexes: Mutexes::new(workload.mutexes),
             counters: Counters::new(workload.counters),
             streaks: Streaks::new(if workload.mutexes > 0 { nr_cpus } else { 0 }),
@@ -303,6 +306,10 @@ impl Interpreter {
                 let channel = ChannelId(channel);
                 return (self.channels.release(system, cpu, t, channel, readers)).into();
             }
+            Op::WritePipe { pipe, lines, fits } => {
+                return self.pipes.write(system, cpu, t, PipeId(pipe), lines, fits).into();
+            }
+            Op::ReadPipe { pipe } => return self.pipes.read(system, cpu, t, PipeId(pipe)).into(),
             Op::StartClock => {
                 t.step();
                 if self.tally.start_clock(system.now_ns()) {
@@ -404,6 +411,7 @@ impl Interpreter {
     /// The thing that is not, and why.
     pub fn check(&self, life: &dyn Fn(TaskId) -> Life) -> Result<(), Violation> {
         self.channels.check(&self.threads, life)?;
+        self.pipes.check(&self.threads, life)?;
         self.mutexes.check(&self.threads, life)?;
         self.conditions.check()
     }
@@ -413,7 +421,9 @@ impl Interpreter {
     pub fn add_reasons(&self, reasons: &mut [u32]) {
         let (messages, mutexes) = (self.channels.sleepers(), self.mutexes.sleepers());
         let (conditions, futexes) = (self.conditions.sleepers(), self.futexes.sleepers());
-        for task in messages.chain(mutexes).chain(conditions).chain(futexes) {
+        for task in
+            messages.chain(self.pipes.sleepers()).chain(mutexes).chain(conditions).chain(futexes)
+        {
             reasons[task.index()] += 1;
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tasks' programs: the interpreter, and what programs share: channels, mutexes, futexes,
+//! The tasks' programs: the interpreter, and what programs share: channels, pipes, mutexes, futexes,
 //! condition variables, counters and timers.
 //!
 //! Each kind of thing that programs share has a file, which keeps its things for itself and is given
@@ -19,6 +19,7 @@ mod futex;
 mod interpret;
 mod mutex;
 mod outside;
+mod pipe;
 mod shared_line;
 mod spin;
 mod streak;

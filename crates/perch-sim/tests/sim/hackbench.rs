@@ -23,7 +23,8 @@ fn every_message_is_read_once() {
     let kunpeng = machine("kunpeng920");
     for era in ERAS {
         for (groups, fds, loops) in [(1, 1, 1), (1, 1, 2000), (3, 4, 50), (2, 10, 40)] {
-            let keys = format!("groups={groups},fds={fds},loops={loops},where=cpu0-7");
+            let pipe = if fds == 10 { "yes" } else { "no" };
+            let keys = format!("groups={groups},fds={fds},loops={loops},pipe={pipe},where=cpu0-7");
             let outcome = run(&kunpeng, era, &keys);
             let m = &outcome.metrics;
             assert_eq!(m.counted, groups * fds * fds * loops, "{era} {keys}");
@@ -98,6 +99,56 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
         for (a, b) in woken.iter().step_by(2).zip(woken.iter().step_by(2).skip(1)) {
             assert!((550_000..650_000).contains(&(b - a)), "{era}: {woken:?}");
         }
+    }
+}
+
+/// A reader that is away finds sixteen pages; each page that it empties wakes one writer, in turn, and
+/// a woken writer that leaves room wakes the next. The reader, once it sleeps, is woken by the first
+/// message and by no other.
+#[test]
+fn a_pipe_wakes_one_writer_for_each_page_that_is_read() {
+    let kunpeng = machine("kunpeng920");
+    let (fits, messages) = (5, 200);
+    let write = Op::WritePipe { pipe: 0, lines: 1, fits };
+    let writer =
+        vec![Op::Run(Dist::Const(1000)), write, Op::Repeat { to: 0, times: messages }, Op::Exit];
+    let reader = vec![
+        Op::Sleep(Dist::Const(2 * MS)),
+        Op::ReadPipe { pipe: 0 },
+        Op::Run(Dist::Const(100_000)),
+        Op::Count,
+        Op::Repeat { to: 1, times: 2 * messages },
+        // It sleeps, and two messages come while it is woken.
+        Op::ReadPipe { pipe: 0 },
+        Op::ReadPipe { pipe: 0 },
+        Op::Count,
+        Op::Exit,
+    ];
+    let last = vec![Op::Sleep(Dist::Const(60 * MS)), write, write, Op::Exit];
+    for era in ERAS {
+        let tasks = [reader.clone(), writer.clone(), writer.clone(), last.clone()];
+        let tasks = tasks.into_iter().enumerate();
+        let tasks = tasks.map(|(i, p)| task(&kunpeng, p, i..i + 1)).collect();
+        let mut load = of_tasks(&kunpeng, "a full pipe", tasks, 0);
+        load.pipes = 1;
+        let scenario = scenario(&kunpeng, era, load, [0, 80]);
+        assert_eq!(checked(&scenario, 0, |_| {}).counted, 2 * messages + 1, "{era}");
+        let (trace, _) = traced(&scenario);
+        let woken = |task: usize| {
+            let all = decisions(&trace);
+            let of = all.iter().filter(move |d| d.now_ns > 0 && d.task == task);
+            of.map(|d| d.now_ns).collect::<Vec<u64>>()
+        };
+        let times = woken(1).len() + woken(2).len();
+        // 400 messages, 80 of which were there before the reader came: 64 pages for them, the last
+        // writer sleeps no more.
+        assert!((62..=64).contains(&times), "{era}: {times}");
+        let first = woken(1);
+        for (a, b) in first.iter().zip(&first[1..]) {
+            assert!((490_000..1_100_000).contains(&(b - a)), "{era}: {first:?}");
+        }
+        // By its timer, and by the first of the two messages.
+        assert_eq!(woken(0).len(), 2, "{era}");
     }
 }
 

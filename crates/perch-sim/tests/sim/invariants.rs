@@ -86,6 +86,7 @@ const WORKLOADS: &[(&[&str], &str, [u64; 2], u64)] = &[
     (BOTH, "pipe:pairs=7", [5, 15], MS / 8),
     (BOTH, "sysbench:threads=20,locks=3,yields=50,where=cpu0-15", [5, 15], MS / 8),
     (BOTH, "hackbench:groups=3,fds=6,loops=4", [5, 15], MS / 8),
+    (BOTH, "hackbench:groups=3,fds=6,loops=40,pipe=yes", [5, 15], MS / 8),
     (&["juno"], "sysbench:threads=6,yields=20", [2, 4], 0),
     (&["juno"], "sysbench:threads=9,locks=2,yields=5", [2, 3], 0),
     (&["juno"], "sysbench:threads=4,locks=1,yields=3,where=cpu1-2", [2, 3], 0),
@@ -94,6 +95,7 @@ const WORKLOADS: &[(&[&str], &str, [u64; 2], u64)] = &[
     // Sockets are full much of the time: a hundred writers each.
     (&["juno"], "hackbench:groups=1,fds=40,loops=3,size=4000", [0, 2000], MS / 20),
     (&["juno"], "hackbench:groups=1,fds=1,loops=400,size=16064,where=cpu0", [0, 2000], 0),
+    (&["juno"], "hackbench:groups=1,fds=9,loops=40,size=4000,pipe=yes", [0, 2000], MS / 20),
     (&["juno"], "hackbench:groups=10", [0, 2000], MS / 2),
     (&["x5570"], "tbench-net:n=5", [0, 30], 0),
     (&["x5570"], "httperf:at_once=2,calls=30,burst=10", [0, 30], 0),
