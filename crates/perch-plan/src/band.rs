@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time band of the configuration: which tasks have which priority.
 
-mod error;
 mod keys;
 
 use std::fmt;
@@ -9,7 +8,6 @@ use std::fmt;
 use crate::interface;
 use crate::rule::{User, folders};
 use crate::value::Millis;
-pub use error::BandError;
 pub(crate) use keys::Draft;
 
 /// Tasks that go before all others, and among each other by priority.

@@ -18,8 +18,8 @@ mod value;
 
 pub use abilities::Abilities;
 pub use arena::{IDLE, LIMITS, Plan, idle_cpu};
-pub use band::{Band, BandError};
-pub use partial::{Partial, PartialError};
+pub use band::Band;
+pub use partial::Partial;
 pub use places::{GroupPlaces, Places};
 pub use rule::{CgroupError, CommError, RuleError, User};
 pub use settings::{Configuration, Settings, SettingsError};

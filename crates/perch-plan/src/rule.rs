@@ -46,7 +46,7 @@ pub(crate) struct Key<D: Draft> {
     pub default: &'static str,
     pub help: &'static str,
     /// Puts a value into its place, if the key takes it.
-    pub read: fn(&mut D, &Raw) -> Result<(), D::Error>,
+    pub read: fn(&mut D, &Raw) -> Result<(), RuleError>,
     /// The JSON Schema of the values, as far as it can tell them.
     pub schema: fn() -> Schema,
 }
@@ -54,35 +54,31 @@ pub(crate) struct Key<D: Draft> {
 /// A rule of which some keys have been read.
 pub(crate) trait Draft: Default + 'static {
     type Rule;
-    type Error: From<RuleError>;
     /// Every key, in the order in which they are read, shown and documented.
     const KEYS: &'static [Key<Self>];
     /// A rule of the command line that would do.
     const EXAMPLE: &'static str;
 
     /// The rule, if the keys make one.
-    fn finish(self) -> Result<Self::Rule, Self::Error>;
-
-    /// The key that the error is about; none where one is missing.
-    fn key_of(error: &Self::Error) -> Option<&str>;
+    fn finish(self) -> Result<Self::Rule, RuleError>;
 }
 
 /// A mistake and where it stands in its text, in bytes; nowhere where a key is missing.
-pub(crate) type Misplaced<E> = (Option<Range<usize>>, E);
+pub(crate) type Misplaced = (Option<Range<usize>>, RuleError);
 
 /// Reads a rule from its keys.
 ///
 /// # Errors
 /// The mistake and its place.
-pub(crate) fn read<D: Draft>(entries: &[Entry]) -> Result<D::Rule, Misplaced<D::Error>> {
+pub(crate) fn read<D: Draft>(entries: &[Entry]) -> Result<D::Rule, Misplaced> {
     let known = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     if let Some((key, _)) = entries.iter().find(|(key, _)| !known(key.get_ref())) {
         let error = RuleError::Key { given: key.get_ref().clone(), expected: names::<D>() };
-        return Err((Some(key.span()), error.into()));
+        return Err((Some(key.span()), error));
     }
     let find = |name: &str| entries.iter().find(|(key, _)| key.get_ref() == name);
-    let place = |error: D::Error| {
-        let entry = D::key_of(&error).and_then(find);
+    let place = |error: RuleError| {
+        let entry = error.key().and_then(find);
         (entry.map(|(_, value)| value.span()), error)
     };
     let mut draft = D::default();
@@ -98,14 +94,14 @@ pub(crate) fn read<D: Draft>(entries: &[Entry]) -> Result<D::Rule, Misplaced<D::
 ///
 /// # Errors
 /// The mistake.
-pub(crate) fn parse<D: Draft>(text: &str) -> Result<D::Rule, D::Error> {
+pub(crate) fn parse<D: Draft>(text: &str) -> Result<D::Rule, RuleError> {
     let mut entries: Vec<Entry> = Vec::new();
     for part in text.split(',') {
         let Some((key, value)) = part.split_once('=') else {
-            return Err(RuleError::NoPair { given: part.to_string(), example: D::EXAMPLE }.into());
+            return Err(RuleError::NoPair { given: part.to_string(), example: D::EXAMPLE });
         };
         if entries.iter().any(|(other, _)| other.get_ref() == key) {
-            return Err(RuleError::Twice(key.to_string()).into());
+            return Err(RuleError::Twice(key.to_string()));
         }
         entries.push((Spanned::new(0..0, key.to_string()), Raw::word(value)));
     }

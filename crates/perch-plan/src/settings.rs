@@ -73,9 +73,10 @@ impl Settings {
         let mut out = self.clone();
         for band in &mut out.bands {
             let Some(user) = &band.user else { continue };
-            let number = number(user).map_err(|source| SettingsError::Band {
+            let number = number(user).map_err(|source| SettingsError::Rule {
+                key: "band",
                 rule: band.to_string(),
-                source: source.into(),
+                source,
             })?;
             band.user = Some(User::Number(number));
         }

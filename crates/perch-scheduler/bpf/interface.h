@@ -19,68 +19,9 @@
  * appended, because perch stats names them by number.
  */
 enum perch_event {
-	PERCH_EV_EXAMINED = 0, /* CPUs that the policy's scans looked at */
-	PERCH_EV_DIRECT,       /* tasks put straight on an idle CPU that was claimed for them */
-	PERCH_EV_CLAIM_LOST,   /* the chosen idle CPU was gone when it was claimed */
-	PERCH_EV_QUEUED,       /* tasks queued behind others */
-	PERCH_EV_PINNED, /* tasks among the direct and the queued ones that may use one CPU only */
-	PERCH_EV_PREEMPTED,	 /* running tasks interrupted by a wakee far behind them */
-	PERCH_EV_KICKED,	 /* idle CPUs woken to take work that waits elsewhere */
-	PERCH_EV_REVIVED,	 /* idle CPUs that were claimed and never used */
-	PERCH_EV_STOLEN_CLUSTER, /* tasks taken from the queue of a CPU of the same cluster */
-	PERCH_EV_STOLEN_LLC,	 /* likewise, of the same last-level cache */
-	PERCH_EV_STOLEN_NODE,	 /* likewise, of the same node */
-	PERCH_EV_STOLEN_REMOTE,	 /* likewise, of another node */
-	PERCH_EV_PULLED,	 /* tasks taken from a longer queue by a CPU that had work */
-	PERCH_EV_NEAR_IDLE,	 /* detail: wake-ups with an idle CPU in the target's cluster */
-	PERCH_EV_NEAR_TAKEN,	 /* detail: such wake-ups whose wakee went to that cluster */
-	PERCH_EV_MOVED_UP,	 /* running tasks sent on to a larger CPU that was idle */
-	PERCH_EV_CALLED_UP, /* tasks that outgrew their CPU, called by a larger one that went idle */
-	PERCH_EV_LEFT_LARGER, /* tasks that a smaller CPU did not steal, as they do not fit it */
-	/* Wake-ups that the cache mechanism looked at: in the order of enum perch_cache_step. */
-	PERCH_EV_CACHE_REDIRECTED,    /* the wakee was aimed at the LLC that its process prefers */
-	PERCH_EV_CACHE_FULL_UTIL,     /* it was not, because that LLC is too busy */
-	PERCH_EV_CACHE_FULL_RUNNABLE, /* it was not, because that LLC has too many runnable tasks */
-	PERCH_EV_CACHE_UNFIT,	      /* it was not: no CPU there may run the wakee and fits it */
-	PERCH_EV_CACHE_RETURNED,      /* it was, no CPU idled there, and the old LLC was searched */
-	PERCH_EV_CACHE_KEPT,  /* tasks that another LLC's CPU left in a queue of their own LLC */
-	PERCH_EV_CACHE_MOVED, /* running tasks sent to an idle CPU of the LLC they prefer */
-	PERCH_EV_BOUNCED,     /* tasks that changed LLC and were back within PERCH_BOUNCE_NS */
-	PERCH_EV_PROCESSES_TRACKED,   /* processes that got a place in the table */
-	PERCH_EV_PROCESSES_ENDED,     /* processes that gave their place back */
-	PERCH_EV_PROCESSES_UNTRACKED, /* processes for which the table had no room */
-	/* The real-time band (band/): */
-	PERCH_EV_BAND_WAKEUPS,	 /* wake-ups of its tasks, about which the policy is not asked */
-	PERCH_EV_BAND_QUEUED,	 /* times that one of its tasks was queued */
-	PERCH_EV_BAND_PREEMPTED, /* CPUs interrupted for one of its tasks */
-	PERCH_EV_BAND_PUSHED,	 /* tasks that were queued on a CPU which runs a lower priority */
-	PERCH_EV_BAND_CALLED,	 /* CPUs that were told to come for a waiting task */
-	PERCH_EV_BAND_PULLED, /* tasks that a CPU with a lower priority took from another's queue */
-	PERCH_EV_BAND_THROTTLED, /* periods of a CPU in which the band waited for the others */
-	/* Answers to "how many CPUs are overloaded?", in the order of enum perch_overload_level. */
-	PERCH_EV_OVERLOAD_NONE,
-	PERCH_EV_OVERLOAD_ONE,
-	PERCH_EV_OVERLOAD_MORE,
-	PERCH_EV_BAND_WAITED, /* overloaded CPUs, at their ticks */
-	PERCH_EV_BAND_PASSED, /* such CPUs whose waiting task may run where a lower priority ran */
-	PERCH_EV_BAND_RELIEVED, /* tasks that had waited so long that they came first for once */
-	/* Task groups (follow/group.h): */
-	PERCH_EV_GROUPS_TRACKED,   /* cgroups that got a place in the table */
-	PERCH_EV_GROUPS_ENDED,	   /* cgroups that gave their place back */
-	PERCH_EV_GROUPS_UNTRACKED, /* cgroups that found no room and count as their parent */
-	PERCH_EV_CREDITED, /* wakees that stood before others because their group had no task there */
-	PERCH_EV_CPU_OFFLINE, /* times that the CPU went offline */
-	PERCH_EV_CPU_ONLINE,  /* times that it came back */
-	PERCH_EV_RELIEVED,    /* tasks that had waited so long that they came first for once */
-	PERCH_EV_PARTED,      /* running tasks sent from a busy core to an idle one */
-	PERCH_EV_BEHIND,      /* wakees that went behind their waker, which was about to sleep */
-	PERCH_EV_SPREAD,      /* wakees that left a busy LLC for the least busy */
-	/* cpu.max (follow/limit.h): */
-	PERCH_EV_LIMIT_REACHED, /* times that a group had used up its time */
-	PERCH_EV_LIMIT_HELD,	/* tasks that waited for such a group's next period */
-	PERCH_EV_LIMIT_PASSED,	/* of those, tasks that ran nevertheless, having waited so long */
-	PERCH_EV_PREFERRED,	/* running tasks sent to an idle core that ranks higher */
-	PERCH_EV_TASKS_UNRECORDED, /* births without memory for a follower's record of the task */
+#define EVENT(name, help) PERCH_EV_##name,
+#include "events.def"
+#undef EVENT
 	PERCH_NR_EVENTS,
 };
 
@@ -282,14 +223,9 @@ struct perch_memory {
  * names them by number.
  */
 enum perch_wait_reason {
-	PERCH_WAIT_IDLE = 0,  /* it woke and was put straight on an idle CPU */
-	PERCH_WAIT_QUEUED,    /* it woke and was queued behind others */
-	PERCH_WAIT_BEHIND,    /* it woke and went behind its waker (base/behind.h) */
-	PERCH_WAIT_FORKED,    /* it had never run */
-	PERCH_WAIT_PREEMPTED, /* its slice ended, or another task took its CPU */
-	PERCH_WAIT_MOVED,     /* it ran on another CPU than the one that it was to run on */
-	PERCH_WAIT_LIMITED,   /* cpu.max held it back */
-	PERCH_WAIT_BAND,      /* it is of the real-time band, however it came to wait */
+#define WAIT(name, help) PERCH_WAIT_##name,
+#include "waits.def"
+#undef WAIT
 	PERCH_NR_WAITS,
 };
 

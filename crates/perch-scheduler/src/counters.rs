@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use perch_policy::Reason;
 
+use crate::stats::{Cache, GroupWaits, Waits};
 use perch_plan::interface::{self, Cpu, Event, Group, NONE, WAIT_BUCKETS, WaitReason};
 use perch_plan::{GroupPlaces, Places};
 
@@ -25,59 +26,9 @@ pub struct Totals {
     /// By the id of the cgroup, those that are there now; empty where waits are not counted by group.
     pub groups: BTreeMap<u64, GroupWaits>,
     /// By number of the last-level cache.
-    pub llcs: Vec<Llc>,
+    pub llcs: Vec<Cache>,
     /// The counters of the CPUs that are overloaded now.
     pub overload: Overload,
-}
-
-/// Waits for a CPU that ended, of one reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
-    /// Their sum, nanoseconds.
-    pub sum_ns: u64,
-    /// Bucket `b` has those of at most 2^b µs that are in none before it; the last, all longer ones.
-    pub buckets: [u64; WAIT_BUCKETS],
-}
-
-/// Waits of a group's tasks that ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupWaits {
-    /// Those in which `cpu.max` did not hold the task back.
-    pub waits: Waits,
-    /// Those in which it did.
-    pub limited: u64,
-    /// Their sum, nanoseconds.
-    pub limited_ns: u64,
-}
-
-impl Waits {
-    fn add(&mut self, other: &Waits) {
-        self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
-        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
-            *sum = sum.wrapping_add(*count);
-        }
-    }
-}
-
-impl GroupWaits {
-    fn add(&mut self, other: &GroupWaits) {
-        self.waits.add(&other.waits);
-        self.limited = self.limited.wrapping_add(other.limited);
-        self.limited_ns = self.limited_ns.wrapping_add(other.limited_ns);
-    }
-}
-
-/// The CPUs of a last-level cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Llc {
-    /// Their node; of several, that of the last.
-    pub node: u64,
-    /// How many they are.
-    pub cpus: u64,
-    /// Time that tasks ran there, nanoseconds.
-    pub busy_ns: u64,
-    /// Tasks that ran or waited there at the last turn of the scheduler's timer.
-    pub runnable: u64,
 }
 
 /// CPUs with a waiting task of the real-time band that may run elsewhere, now.
@@ -136,13 +87,13 @@ impl Totals {
 
 impl Totals {
     /// Adds a CPU to its last-level cache, which may be none.
-    fn count_llc(&mut self, number: u32, cpu: Llc) {
+    fn count_llc(&mut self, number: u32, cpu: Cache) {
         if number == NONE {
             return;
         }
         let number = number as usize;
         if self.llcs.len() <= number {
-            self.llcs.resize_with(number + 1, Llc::default);
+            self.llcs.resize_with(number + 1, Cache::default);
         }
         let llc = &mut self.llcs[number];
         llc.node = cpu.node;
@@ -202,7 +153,7 @@ impl Counters {
             let cpu = self.places.cpus + number * size_of::<Cpu>();
             totals.count_llc(
                 self.half(cpu + offset_of!(Cpu, llc)),
-                Llc {
+                Cache {
                     node: self.half(cpu + offset_of!(Cpu, node)).into(),
                     cpus: 1,
                     busy_ns: self.word(cpu + offset_of!(Cpu, busy_ns)),
@@ -252,10 +203,9 @@ impl Counters {
 
     /// The waits of which the buckets and the sum are at these places.
     fn histogram(&self, counts: usize, ns: usize) -> Waits {
-        Waits {
-            sum_ns: self.word(ns),
-            buckets: std::array::from_fn(|bucket| self.word(counts + 8 * bucket)),
-        }
+        let buckets = (0..WAIT_BUCKETS).map(|bucket| self.word(counts + 8 * bucket));
+        let buckets: Vec<u64> = buckets.collect();
+        Waits { count: buckets.iter().sum(), sum_ns: self.word(ns), buckets }
     }
 
     /// The waits of the groups that are there, or were if so `ended`, and of which a task has waited.
@@ -266,7 +216,7 @@ impl Counters {
             let waits = self.group_waits(places, slot);
             // The slot may have become another group's meanwhile.
             let same = self.group(places, slot, ended) == Some(id);
-            (same && waits != GroupWaits::default()).then_some((id, waits))
+            (same && waits.waits.count + waits.limited > 0).then_some((id, waits))
         });
         of_slots.collect()
     }
@@ -375,18 +325,18 @@ mod tests {
         assert_eq!(totals.reasons[Reason::TargetIdle as usize], 6);
         let overload = totals.overload;
         assert_eq!((overload.cpus, overload.sum, overload.lowest), (3, 1, -1));
-        let waits = totals.waits[moved];
+        let waits = &totals.waits[moved];
         assert_eq!((waits.sum_ns, waits.buckets[WAIT_BUCKETS - 1]), (21, 3));
-        assert_eq!(totals.waits[WaitReason::Idle as usize], Waits::default());
-        let group = totals.groups[&77];
+        assert_eq!(totals.waits[WaitReason::Idle as usize].count, 0);
+        let group = &totals.groups[&77];
         assert_eq!(totals.groups.len(), 1);
         assert_eq!((group.waits.buckets[4], group.waits.sum_ns), (2, 20_000));
         assert_eq!((group.limited, group.limited_ns), (4, 10));
         let last = counters.last_totals().groups;
         assert_eq!(last.keys().collect::<Vec<_>>(), [&66, &77]);
-        assert_eq!(last[&66], group);
-        let llc = Llc { node: 0, cpus: 2, busy_ns: 20, runnable: 8 };
-        assert_eq!(totals.llcs, [Llc::default(), llc]);
+        assert_eq!(&last[&66], group);
+        let llc = Cache { node: 0, cpus: 2, busy_ns: 20, runnable: 8 };
+        assert_eq!(totals.llcs, [Cache::default(), llc]);
         // Those of a program before it, which counted no waits, and of one that did.
         let mut sum = Totals::default();
         sum.add(&totals);
@@ -394,7 +344,7 @@ mod tests {
         sum.add(&totals);
         assert_eq!(sum.waits[moved].sum_ns, 42);
         let mut sum = totals.clone();
-        sum.groups.insert(5, group);
+        sum.groups.insert(5, group.clone());
         sum.add(&totals);
         assert_eq!(sum.groups[&77].limited, 8);
         assert_eq!(sum.groups.len(), 1, "one that is gone is forgotten");

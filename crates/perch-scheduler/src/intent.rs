@@ -38,7 +38,7 @@ impl<'a> Intent<'a> {
     /// Lays the program's memory out, with the users of the system below `tree`.
     ///
     /// # Errors
-    /// [`SettingsError::Memory`] when a table would take more than it may, [`SettingsError::Band`] when a
+    /// [`SettingsError::Memory`] when a table would take more than it may, [`SettingsError::Rule`] when a
     /// rule's user is unknown.
     pub fn plan(&self, tree: &Tree) -> Result<Plan, SettingsError> {
         Plan::new(

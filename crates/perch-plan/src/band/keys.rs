@@ -7,13 +7,12 @@ use std::ops::RangeInclusive;
 use schemars::{Schema, json_schema};
 
 use super::Band;
-use super::error::BandError;
 use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
 use crate::rule::{self, CgroupError, CommError, Key, RuleError, User, folders};
 use crate::value::{Millis, Raw, ValueError};
 
 /// Priorities, as of `SCHED_FIFO`: the highest goes first.
-pub(super) const PRIORITIES: RangeInclusive<i64> = 1..=99;
+const PRIORITIES: RangeInclusive<i64> = 1..=99;
 const NICENESSES: RangeInclusive<i64> = -20..=19;
 /// Turns of a round robin, milliseconds.
 const SLICES_MS: RangeInclusive<i64> = 1..=1_000;
@@ -115,7 +114,7 @@ const KEYS: &[Key<Draft>] = &[
             draft.policy = Some(match given.as_str() {
                 "fifo" => Policy::Fifo,
                 "rr" => Policy::RoundRobin,
-                _ => return Err(BandError::Policy(given)),
+                _ => return Err(RuleError::Policy(given)),
             });
             Ok(())
         },
@@ -177,25 +176,20 @@ fn check_cgroup(given: String) -> Result<String, RuleError> {
 
 impl rule::Draft for Draft {
     type Rule = Band;
-    type Error = BandError;
     const KEYS: &'static [Key<Draft>] = KEYS;
     const EXAMPLE: &'static str = "comm=ffmpeg*,priority=50";
 
-    fn key_of(error: &BandError) -> Option<&str> {
-        error.key()
-    }
-
-    fn finish(self) -> Result<Band, BandError> {
+    fn finish(self) -> Result<Band, RuleError> {
         let named = self.comm.is_some() || self.cgroup.is_some() || self.nice.is_some();
         if !named && self.user.is_none() {
-            return Err(BandError::NoTasks);
+            return Err(RuleError::NoTasks("comm, cgroup, nice or user"));
         }
-        let priority = self.priority.ok_or(BandError::NoPriority)?;
+        let priority = self.priority.ok_or(RuleError::NoPriority(PRIORITIES))?;
         let turn = match (self.policy, self.slice) {
             (None, slice) => slice,
             (Some(Policy::RoundRobin), slice) => Some(slice.unwrap_or(SLICE)),
             (Some(Policy::Fifo), None) => None,
-            (Some(Policy::Fifo), Some(_)) => return Err(BandError::SliceOfFifo),
+            (Some(Policy::Fifo), Some(_)) => return Err(RuleError::SliceOfFifo),
         };
         Ok(Band {
             comm: self.comm,

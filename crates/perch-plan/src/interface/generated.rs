@@ -11,65 +11,6 @@ pub const PERCH_BAND_GLOB: u32 = 32;
 pub const PERCH_BAND_PATH: u32 = 192;
 pub const PERCH_BAND_NAME: u32 = 64;
 pub const PERCH_WAIT_BUCKETS: u32 = 26;
-pub const PERCH_EV_EXAMINED: perch_event = 0;
-pub const PERCH_EV_DIRECT: perch_event = 1;
-pub const PERCH_EV_CLAIM_LOST: perch_event = 2;
-pub const PERCH_EV_QUEUED: perch_event = 3;
-pub const PERCH_EV_PINNED: perch_event = 4;
-pub const PERCH_EV_PREEMPTED: perch_event = 5;
-pub const PERCH_EV_KICKED: perch_event = 6;
-pub const PERCH_EV_REVIVED: perch_event = 7;
-pub const PERCH_EV_STOLEN_CLUSTER: perch_event = 8;
-pub const PERCH_EV_STOLEN_LLC: perch_event = 9;
-pub const PERCH_EV_STOLEN_NODE: perch_event = 10;
-pub const PERCH_EV_STOLEN_REMOTE: perch_event = 11;
-pub const PERCH_EV_PULLED: perch_event = 12;
-pub const PERCH_EV_NEAR_IDLE: perch_event = 13;
-pub const PERCH_EV_NEAR_TAKEN: perch_event = 14;
-pub const PERCH_EV_MOVED_UP: perch_event = 15;
-pub const PERCH_EV_CALLED_UP: perch_event = 16;
-pub const PERCH_EV_LEFT_LARGER: perch_event = 17;
-pub const PERCH_EV_CACHE_REDIRECTED: perch_event = 18;
-pub const PERCH_EV_CACHE_FULL_UTIL: perch_event = 19;
-pub const PERCH_EV_CACHE_FULL_RUNNABLE: perch_event = 20;
-pub const PERCH_EV_CACHE_UNFIT: perch_event = 21;
-pub const PERCH_EV_CACHE_RETURNED: perch_event = 22;
-pub const PERCH_EV_CACHE_KEPT: perch_event = 23;
-pub const PERCH_EV_CACHE_MOVED: perch_event = 24;
-pub const PERCH_EV_BOUNCED: perch_event = 25;
-pub const PERCH_EV_PROCESSES_TRACKED: perch_event = 26;
-pub const PERCH_EV_PROCESSES_ENDED: perch_event = 27;
-pub const PERCH_EV_PROCESSES_UNTRACKED: perch_event = 28;
-pub const PERCH_EV_BAND_WAKEUPS: perch_event = 29;
-pub const PERCH_EV_BAND_QUEUED: perch_event = 30;
-pub const PERCH_EV_BAND_PREEMPTED: perch_event = 31;
-pub const PERCH_EV_BAND_PUSHED: perch_event = 32;
-pub const PERCH_EV_BAND_CALLED: perch_event = 33;
-pub const PERCH_EV_BAND_PULLED: perch_event = 34;
-pub const PERCH_EV_BAND_THROTTLED: perch_event = 35;
-pub const PERCH_EV_OVERLOAD_NONE: perch_event = 36;
-pub const PERCH_EV_OVERLOAD_ONE: perch_event = 37;
-pub const PERCH_EV_OVERLOAD_MORE: perch_event = 38;
-pub const PERCH_EV_BAND_WAITED: perch_event = 39;
-pub const PERCH_EV_BAND_PASSED: perch_event = 40;
-pub const PERCH_EV_BAND_RELIEVED: perch_event = 41;
-pub const PERCH_EV_GROUPS_TRACKED: perch_event = 42;
-pub const PERCH_EV_GROUPS_ENDED: perch_event = 43;
-pub const PERCH_EV_GROUPS_UNTRACKED: perch_event = 44;
-pub const PERCH_EV_CREDITED: perch_event = 45;
-pub const PERCH_EV_CPU_OFFLINE: perch_event = 46;
-pub const PERCH_EV_CPU_ONLINE: perch_event = 47;
-pub const PERCH_EV_RELIEVED: perch_event = 48;
-pub const PERCH_EV_PARTED: perch_event = 49;
-pub const PERCH_EV_BEHIND: perch_event = 50;
-pub const PERCH_EV_SPREAD: perch_event = 51;
-pub const PERCH_EV_LIMIT_REACHED: perch_event = 52;
-pub const PERCH_EV_LIMIT_HELD: perch_event = 53;
-pub const PERCH_EV_LIMIT_PASSED: perch_event = 54;
-pub const PERCH_EV_PREFERRED: perch_event = 55;
-pub const PERCH_EV_TASKS_UNRECORDED: perch_event = 56;
-pub const PERCH_NR_EVENTS: perch_event = 57;
-pub type perch_event = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_cpu {
@@ -227,16 +168,6 @@ pub struct perch_memory {
     pub llc_since_ns: u64,
 }
 const _: () = assert!(size_of::<perch_memory>() == 64);
-pub const PERCH_WAIT_IDLE: perch_wait_reason = 0;
-pub const PERCH_WAIT_QUEUED: perch_wait_reason = 1;
-pub const PERCH_WAIT_BEHIND: perch_wait_reason = 2;
-pub const PERCH_WAIT_FORKED: perch_wait_reason = 3;
-pub const PERCH_WAIT_PREEMPTED: perch_wait_reason = 4;
-pub const PERCH_WAIT_MOVED: perch_wait_reason = 5;
-pub const PERCH_WAIT_LIMITED: perch_wait_reason = 6;
-pub const PERCH_WAIT_BAND: perch_wait_reason = 7;
-pub const PERCH_NR_WAITS: perch_wait_reason = 8;
-pub type perch_wait_reason = u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_wait {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The errors of a rule's keys.
 
+use std::ops::RangeInclusive;
+
 use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
 use crate::value::ValueError;
 
-/// The reason why a key of a rule makes no sense.
+/// The reason why a rule makes no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RuleError {
     /// A word of the command line without a value.
@@ -62,6 +64,18 @@ pub enum RuleError {
     /// A rule that names a user, where no task has one.
     #[error("user: the tasks of a simulated machine have no users: leave it out")]
     NoUsers,
+    /// The rule chooses every task; the keys of which it needs one.
+    #[error("it names no tasks: expected {0}, or several of them")]
+    NoTasks(&'static str),
+    /// A rule of the real-time band that says nothing of the tasks that it chooses.
+    #[error("no priority: expected priority = {} to {}", .0.start(), .0.end())]
+    NoPriority(RangeInclusive<i64>),
+    /// A policy that does not exist.
+    #[error("policy: {0:?}: expected fifo or rr")]
+    Policy(String),
+    /// A turn of tasks that take no turns.
+    #[error("slice_ms: the task that is first in goes on: expected policy = \"rr\" with it")]
+    SliceOfFifo,
 }
 
 impl RuleError {
@@ -74,7 +88,9 @@ impl RuleError {
             RuleError::Comm { .. } => Some("comm"),
             RuleError::Cgroup { .. } => Some("cgroup"),
             RuleError::User(_) | RuleError::NoUser(_) | RuleError::NoUsers => Some("user"),
-            RuleError::NoPair { .. } => None,
+            RuleError::Policy(_) => Some("policy"),
+            RuleError::SliceOfFifo => Some("slice_ms"),
+            RuleError::NoPair { .. } | RuleError::NoTasks(_) | RuleError::NoPriority(_) => None,
         }
     }
 }

@@ -2,10 +2,9 @@
 //! The errors of the settings that a user asks for.
 
 use super::table::{SETTINGS, keys};
-use crate::band::BandError;
 use crate::described::Difference;
 use crate::interface::MAX_BANDS;
-use crate::partial::PartialError;
+use crate::rule::RuleError;
 use crate::value::ValueError;
 
 /// The reason why a configuration makes no sense, on this machine or anywhere.
@@ -30,21 +29,15 @@ pub enum SettingsError {
     /// `--set` says something wrong about a mechanism.
     #[error("{0}")]
     Modes(#[source] perch_policy::ParseError),
-    /// `--band` says something wrong.
-    #[error("band \"{rule}\": {source}")]
-    Band {
+    /// `--band` or `--partial` says something wrong, or names a user that there is not.
+    #[error("{key} \"{rule}\": {source}")]
+    Rule {
+        /// `band` or `partial`.
+        key: &'static str,
         /// The whole rule.
         rule: String,
         /// The defect of the rule.
-        source: BandError,
-    },
-    /// `--partial` says something wrong, or names a user that there is not.
-    #[error("partial \"{rule}\": {source}")]
-    Partial {
-        /// The whole rule.
-        rule: String,
-        /// The defect of the rule.
-        source: PartialError,
+        source: RuleError,
     },
     /// More rules of the real-time band than there is room for.
     #[error("{TooManyBands}")]
@@ -118,11 +111,13 @@ pub enum Problem {
     #[error("modes: {0}")]
     Modes(#[source] perch_policy::ParseError),
     /// A rule that chooses no tasks, or says nothing sensible of them.
-    #[error("band: {0}")]
-    Band(#[source] BandError),
-    /// A rule of the tasks that perch schedules that chooses none, or does not make sense.
-    #[error("partial: {0}")]
-    Partial(#[source] PartialError),
+    #[error("{key}: {source}")]
+    Rule {
+        /// `band` or `partial`.
+        key: &'static str,
+        /// The defect of the rule.
+        source: RuleError,
+    },
     /// Something else than rules.
     #[error(
         "{key}: {given}: expected tables, each below a line [[{key}]]; perch run --help shows one"

@@ -13,7 +13,7 @@ use super::error::{Problem, SettingsError};
 use super::table::{BAND, MODES, PARTIAL, SETTINGS, Setting, Tuning};
 use crate::band::{self, Band};
 use crate::partial::{self, Partial};
-use crate::rule;
+use crate::rule::{self, RuleError};
 use crate::value::{Entry, Raw, Slot, ValueError};
 
 /// A problem and where it is in its text, in bytes.
@@ -81,7 +81,7 @@ impl Settings {
     }
 
     fn read_bands(&mut self, value: &Spanned<Raw>) -> Result<(), Fault> {
-        for (at, band) in rules::<band::Draft>(BAND.name, value, Problem::Band)? {
+        for (at, band) in rules::<band::Draft>(BAND.name, value)? {
             let added = self.add_band(band);
             added.map_err(|_| (at, Problem::TooManyBands))?;
         }
@@ -89,7 +89,7 @@ impl Settings {
     }
 
     fn read_partial(&mut self, value: &Spanned<Raw>) -> Result<(), Fault> {
-        for (_, rule) in rules::<partial::Draft>(PARTIAL.name, value, Problem::Partial)? {
+        for (_, rule) in rules::<partial::Draft>(PARTIAL.name, value)? {
             self.add_partial(rule);
         }
         Ok(())
@@ -178,7 +178,6 @@ fn is_mechanism(name: &str) -> bool {
 fn rules<D: rule::Draft>(
     key: &'static str,
     value: &Spanned<Raw>,
-    problem: fn(D::Error) -> Problem,
 ) -> Result<Vec<Placed<D::Rule>>, Fault> {
     let none = |found: &Spanned<Raw>| {
         let given = found.get_ref().to_string();
@@ -192,13 +191,19 @@ fn rules<D: rule::Draft>(
         let Raw::Table(entries) = table.get_ref() else {
             return none(table);
         };
-        let rule = rule::read::<D>(entries).map_err(|(at, error)| {
+        let rule = rule::read::<D>(entries).map_err(|(at, source)| {
             let at = at.unwrap_or_else(|| table.span());
-            (at, problem(error))
+            (at, Problem::Rule { key, source })
         })?;
         read.push((table.span(), rule));
     }
     Ok(read)
+}
+
+/// The error of a rule of the command line.
+fn misread(key: &'static str, text: &str) -> impl FnOnce(RuleError) -> SettingsError {
+    let rule = text.to_string();
+    move |source| SettingsError::Rule { key, rule, source }
 }
 
 impl std::str::FromStr for Band {
@@ -206,8 +211,7 @@ impl std::str::FromStr for Band {
 
     /// Reads what `--band` takes, the keys of the file's `[[band]]`: `comm=ffmpeg*,priority=50`.
     fn from_str(text: &str) -> Result<Band, SettingsError> {
-        rule::parse::<band::Draft>(text)
-            .map_err(|source| SettingsError::Band { rule: text.to_string(), source })
+        rule::parse::<band::Draft>(text).map_err(misread(BAND.name, text))
     }
 }
 
@@ -216,8 +220,7 @@ impl std::str::FromStr for Partial {
 
     /// Reads what `--partial` takes, the keys of the file's `[[partial]]`: `cgroup=/web`.
     fn from_str(text: &str) -> Result<Partial, SettingsError> {
-        rule::parse::<partial::Draft>(text)
-            .map_err(|source| SettingsError::Partial { rule: text.to_string(), source })
+        rule::parse::<partial::Draft>(text).map_err(misread(PARTIAL.name, text))
     }
 }
 

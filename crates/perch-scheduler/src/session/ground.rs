@@ -55,9 +55,10 @@ impl Ground<'_> {
         site.notes().into_iter().for_each(|note| tell(News::Note(note)));
         let notes = intent.notes;
         let rules = settings.partial().iter().map(|rule| {
-            Fits::of(rule, &tree).map_err(|source| SettingsError::Partial {
+            Fits::of(rule, &tree).map_err(|source| SettingsError::Rule {
+                key: "partial",
                 rule: rule.to_string(),
-                source: source.into(),
+                source,
             })
         });
         let rules = rules.collect::<Result<_, _>>()?;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Waits;
-use crate::counters;
+use crate::counters::ROOT_GROUP;
 
 /// The waits for a CPU of a cgroup's tasks that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,16 +22,6 @@ pub struct GroupWaits {
     pub limited: u64,
     /// Their sum, nanoseconds.
     pub limited_ns: u64,
-}
-
-impl From<&counters::GroupWaits> for GroupWaits {
-    fn from(counted: &counters::GroupWaits) -> GroupWaits {
-        GroupWaits {
-            waits: (&counted.waits).into(),
-            limited: counted.limited,
-            limited_ns: counted.limited_ns,
-        }
-    }
 }
 
 impl GroupWaits {
@@ -74,19 +64,16 @@ impl Paths {
     }
 
     /// The waits by path. A cgroup that nobody can name, as it is gone or in another namespace, is left out.
-    pub fn name(
-        &mut self,
-        counted: &BTreeMap<u64, counters::GroupWaits>,
-    ) -> BTreeMap<String, GroupWaits> {
+    pub fn name(&mut self, counted: &BTreeMap<u64, GroupWaits>) -> BTreeMap<String, GroupWaits> {
         self.known.retain(|id, _| counted.contains_key(id));
         if counted.keys().any(|id| !self.known.contains_key(id)) {
             self.known = counted.keys().map(|&id| (id, None)).collect();
-            self.note(counters::ROOT_GROUP, "/");
+            self.note(ROOT_GROUP, "/");
             self.walk(&mut String::new());
         }
         let named = counted.iter().filter_map(|(id, waits)| {
             let path = self.known.get(id)?.clone()?;
-            Some((path, waits.into()))
+            Some((path, waits.clone()))
         });
         named.collect()
     }
@@ -127,11 +114,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    fn waits(sum_ns: u64) -> counters::GroupWaits {
-        let mut waits = counters::GroupWaits::default();
-        waits.waits.buckets[2] = 1;
-        waits.waits.sum_ns = sum_ns;
-        waits
+    fn waits(sum_ns: u64) -> GroupWaits {
+        let waits = Waits { count: 1, sum_ns, buckets: vec![0, 0, 1] };
+        GroupWaits { waits, ..GroupWaits::default() }
     }
 
     #[test]
@@ -148,7 +133,7 @@ mod tests {
         fs::remove_dir(root.path().join("c")).unwrap();
         let mut paths = Paths::new(root.path());
         let mut counted =
-            BTreeMap::from([(counters::ROOT_GROUP, waits(1)), (inner, waits(2)), (gone, waits(3))]);
+            BTreeMap::from([(ROOT_GROUP, waits(1)), (inner, waits(2)), (gone, waits(3))]);
         let named = paths.name(&counted);
         assert_eq!(named.keys().collect::<Vec<_>>(), ["/", "/a/b"]);
         assert_eq!(named["/a/b"].waits.sum_ns, 2);

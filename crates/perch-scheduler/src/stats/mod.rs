@@ -20,7 +20,7 @@ use perch_policy::{Modes, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{self, Counters, Totals};
+use crate::counters::{Counters, Totals};
 use perch_plan::interface::{Event, WaitReason};
 
 pub use client::{Client, StatisticsError};
@@ -85,17 +85,6 @@ pub struct Cache {
     pub busy_ns: u64,
     /// Tasks that ran or waited there when the scheduler last looked, milliseconds ago.
     pub runnable: u64,
-}
-
-impl From<&counters::Llc> for Cache {
-    fn from(counted: &counters::Llc) -> Cache {
-        Cache {
-            node: counted.node,
-            cpus: counted.cpus,
-            busy_ns: counted.busy_ns,
-            runnable: counted.runnable,
-        }
-    }
 }
 
 /// The work of a scheduler since it was loaded, reloads included.
@@ -284,14 +273,14 @@ impl Source {
             waits: WaitReason::ALL
                 .iter()
                 .zip(&totals.waits)
-                .map(|(reason, waits)| (reason.name().to_string(), waits.into()))
+                .map(|(reason, waits)| (reason.name().to_string(), waits.clone()))
                 .collect(),
             group_waits,
             llcs: totals
                 .llcs
                 .iter()
                 .enumerate()
-                .map(|(number, llc)| (number.to_string(), llc.into()))
+                .map(|(number, llc)| (number.to_string(), *llc))
                 .collect(),
             events: Event::ALL
                 .iter()
@@ -315,17 +304,11 @@ pub(crate) mod tests {
             state.past.reasons[Reason::TargetIdle as usize] = 30;
             state.past.reasons[Reason::ClusterScan as usize] = 70;
             state.past.events[Event::Direct as usize] = 90;
-            state.past.waits = vec![counters::Waits::default(); WaitReason::ALL.len()];
-            state.past.waits[WaitReason::Queued as usize].buckets[3] = 5;
-            state.past.waits[WaitReason::Queued as usize].sum_ns = 30_000;
+            let waits = |count, sum_ns| Waits { count, sum_ns, buckets: vec![0, 0, 0, count] };
+            state.past.waits = vec![Waits::default(); WaitReason::ALL.len()];
+            state.past.waits[WaitReason::Queued as usize] = waits(5, 30_000);
             state.paths.set("/web", 42);
-            let mut of_web = counters::GroupWaits {
-                limited: 2,
-                limited_ns: 80_000_000,
-                ..counters::GroupWaits::default()
-            };
-            of_web.waits.buckets[3] = 4;
-            of_web.waits.sum_ns = 26_000;
+            let of_web = GroupWaits { waits: waits(4, 26_000), limited: 2, limited_ns: 80_000_000 };
             state.past.groups.insert(42, of_web);
             state.about = About {
                 machine: "A \"quoted\" CPU".to_string(),

@@ -4,8 +4,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counters;
-
 /// The waits for a CPU of one reason that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
@@ -16,16 +14,6 @@ pub struct Waits {
     /// How many by their length: entry `b` has those of at most 2^b µs that are in none before it,
     /// and the last entry all that are longer.
     pub buckets: Vec<u64>,
-}
-
-impl From<&counters::Waits> for Waits {
-    fn from(counted: &counters::Waits) -> Waits {
-        Waits {
-            count: counted.buckets.iter().sum(),
-            sum_ns: counted.sum_ns,
-            buckets: counted.buckets.to_vec(),
-        }
-    }
 }
 
 impl Waits {
