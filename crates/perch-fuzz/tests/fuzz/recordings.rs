@@ -72,13 +72,15 @@ pub fn of(wake_ups: u64, machine: &Machine, policy: Policy) -> Vec<u8> {
     file
 }
 
-/// Returns recordings of an unequal machine and of one with clusters, packed and unpacked.
+/// Returns recordings of an unequal machine, of one with clusters and of one whose sets of CPUs have two
+/// words, packed and unpacked.
 fn seeds() -> Vec<Vec<u8>> {
     let modes = Modes { cluster: Mode::Upstream, capacity: Mode::Upstream, ..Modes::default() };
     let mut seeds = Vec::new();
     for (machine, era) in [
         (perch_machine::library::load("juno").unwrap(), Era::V7_2),
         (Machine::random(5, 12), Era::V6_15),
+        (Machine::regular("wide", 2, 1, 1, 1, 35, 1).unwrap(), Era::V5_5),
     ] {
         let file = of(40, &machine, Policy::new(era, modes));
         seeds.push(unpacked(&file));

@@ -1,41 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tasks of a block, each with the row that was written of it last. Every wake-up looks up two
-//! tasks, which took a quarter of a replay's time with the standard library's keyed hash.
+//! tasks, which took a quarter of a replay's time with the standard library's keyed hash. A file whose
+//! keys were made to collide is read slowly, and no other harm comes of it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+
+use foldhash::fast::FixedState;
 
 use crate::moment::{Row, TaskRow};
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of the key moves every bit
-/// of the hash. A file whose keys were made to collide is read slowly, and no other harm comes of
-/// it.
-#[derive(Debug, Default)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let z = self.0 ^ value;
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        self.0 = z ^ (z >> 31);
-    }
-}
 
 /// Rows by task.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    slots: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
+    slots: HashMap<u64, u32, FixedState>,
     rows: Vec<Row<TaskRow>>,
 }
 
