@@ -179,6 +179,7 @@ impl Settings {
 }
 
 /// A mechanism's mode on a machine.
+#[derive(Debug)]
 pub struct Chosen {
     /// The mechanism.
     pub mechanism: Mechanism,

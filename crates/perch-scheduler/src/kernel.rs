@@ -288,30 +288,19 @@ mod tests {
 
     use super::*;
 
-    /// A tree of its own below the system's folder for such, removed at the end.
-    struct Tree(PathBuf);
-
-    impl Tree {
-        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
-            let root = std::env::temp_dir().join(format!("perch-{name}-{}", std::process::id()));
-            for (file, text) in files {
-                let path = root.join(file);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            Tree(root)
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
-
-        fn refusal(&self) -> String {
-            let result = Kernel::new(&self.0).check();
-            result.map_or_else(|error| error.to_string(), |()| String::new())
-        }
+        root
     }
 
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn refusal(files: &[(&str, &str)]) -> String {
+        let result = Kernel::new(tree(files).path()).check();
+        result.map_or_else(|error| error.to_string(), |()| String::new())
     }
 
     const ROOT: (&str, &str) = ("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
@@ -322,22 +311,21 @@ mod tests {
 
     #[test]
     fn a_kernel_without_sched_ext_is_named() {
-        let tree = Tree::new("no-scx", &[ROOT, RELEASE, BTF]);
-        assert!(tree.refusal().starts_with("Linux 6.12.9 has no sched_ext"));
+        let why = refusal(&[ROOT, RELEASE, BTF]);
+        assert!(why.starts_with("Linux 6.12.9 has no sched_ext"), "{why}");
     }
 
     #[test]
     fn users_without_capabilities_are_told_to_use_sudo() {
-        let tree = Tree::new("nobody", &[NOBODY, RELEASE, BTF, DISABLED]);
-        assert!(tree.refusal().contains("sudo perch run"));
+        assert!(refusal(&[NOBODY, RELEASE, BTF, DISABLED]).contains("sudo perch run"));
     }
 
     #[test]
     fn another_scheduler_is_named() {
         let enabled = ("sys/kernel/sched_ext/state", "enabled\n");
         let ops = ("sys/kernel/sched_ext/root/ops", "bpfland_1.1.4\n");
-        let tree = Tree::new("other", &[ROOT, RELEASE, BTF, enabled, ops]);
-        assert!(tree.refusal().contains("is loaded: bpfland_1.1.4;"));
+        let why = refusal(&[ROOT, RELEASE, BTF, enabled, ops]);
+        assert!(why.contains("is loaded: bpfland_1.1.4;"), "{why}");
     }
 
     #[test]
@@ -345,8 +333,8 @@ mod tests {
         let enabled = ("sys/kernel/sched_ext/state", "enabled\n");
         let reload = |name| {
             let ops = ("sys/kernel/sched_ext/root/ops", name);
-            let tree = Tree::new("reload", &[ROOT, RELEASE, BTF, enabled, ops]);
-            let kernel = Kernel::new(&tree.0);
+            let tree = tree(&[ROOT, RELEASE, BTF, enabled, ops]);
+            let kernel = Kernel::new(tree.path());
             (kernel.check().is_ok(), kernel.check_reload().is_ok())
         };
         assert_eq!(reload("perch\n"), (false, true));
@@ -356,9 +344,9 @@ mod tests {
     #[test]
     fn a_free_kernel_passes() {
         let seq = ("sys/kernel/sched_ext/hotplug_seq", "7\n");
-        let tree = Tree::new("free", &[ROOT, RELEASE, BTF, DISABLED, seq]);
-        assert_eq!(tree.refusal(), "");
-        assert_eq!(Kernel::new(&tree.0).hotplug_seq(), Some(7));
+        let files = [ROOT, RELEASE, BTF, DISABLED, seq];
+        assert_eq!(refusal(&files), "");
+        assert_eq!(Kernel::new(tree(&files).path()).hotplug_seq(), Some(7));
     }
 
     #[test]
@@ -373,18 +361,18 @@ mod tests {
         ];
         let mut files: Vec<(&str, &str)> = files.iter().map(|f| (f.0.as_str(), f.1)).collect();
         files.push(possible);
-        assert!(Kernel::new(&Tree::new("changes", &files).0).cpus_change());
+        let change = |files: &[(&str, &str)]| Kernel::new(tree(files).path()).cpus_change();
+        assert!(change(&files));
         files[3].1 = "185\n";
-        assert!(!Kernel::new(&Tree::new("is there", &files).0).cpus_change());
-        assert!(!Kernel::new(&Tree::new("untold", &[possible]).0).cpus_change());
+        assert!(!change(&files) && !change(&[possible]));
     }
 
     #[test]
     fn online_cpus_may_have_holes() {
-        let tree = Tree::new("online", &[("sys/devices/system/cpu/online", "0-2,4-5\n")]);
-        assert_eq!(Kernel::new(&tree.0).online(), Some(vec![0, 1, 2, 4, 5]));
+        let tree_of = tree(&[("sys/devices/system/cpu/online", "0-2,4-5\n")]);
+        assert_eq!(Kernel::new(tree_of.path()).online(), Some(vec![0, 1, 2, 4, 5]));
         assert_eq!(Kernel::new("/nowhere".as_ref()).online(), None);
-        let empty = Tree::new("none", &[("sys/devices/system/cpu/possible", "\n")]);
-        assert_eq!(Kernel::new(&empty.0).possible(), None);
+        let empty = tree(&[("sys/devices/system/cpu/possible", "\n")]);
+        assert_eq!(Kernel::new(empty.path()).possible(), None);
     }
 }

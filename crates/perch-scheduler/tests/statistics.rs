@@ -16,27 +16,11 @@ use perch_scheduler::stats::{
     prometheus,
 };
 use serde_json::Value;
+use tempfile::{TempDir, tempdir};
 
-/// A folder of its own for one test's sockets, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("perch-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        Folder(path)
-    }
-
-    /// As deep as the real one, and no folder made yet.
-    fn socket(&self) -> PathBuf {
-        self.0.join("root/stats")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Where one test's socket is: as deep as the real one, and no folder made yet.
+fn socket_in(folder: &TempDir) -> PathBuf {
+    folder.path().join("root/stats")
 }
 
 /// A server of a scheduler that has counted nothing.
@@ -58,8 +42,8 @@ fn ask(socket: &Path, line: &str) -> (i64, Value) {
 
 #[test]
 fn the_field_s_requests_are_answered() {
-    let folder = Folder::new("requests");
-    let socket = folder.socket();
+    let folder = tempdir().unwrap();
+    let socket = socket_in(&folder);
     let _server = answering(&socket);
 
     for request in [
@@ -80,8 +64,8 @@ fn the_field_s_requests_are_answered() {
 
 #[test]
 fn senseless_requests_are_refused_and_the_next_one_is_answered() {
-    let folder = Folder::new("refusals");
-    let socket = folder.socket();
+    let folder = tempdir().unwrap();
+    let socket = socket_in(&folder);
     let _server = answering(&socket);
 
     for (request, words) in [
@@ -103,8 +87,8 @@ fn senseless_requests_are_refused_and_the_next_one_is_answered() {
 
 #[test]
 fn a_client_asks_as_often_as_it_likes() {
-    let folder = Folder::new("client");
-    let socket = folder.socket();
+    let folder = tempdir().unwrap();
+    let socket = socket_in(&folder);
     let server = answering(&socket);
     let mut client = Client::connect(&socket).unwrap();
     let report = client.report().unwrap();
@@ -117,8 +101,8 @@ fn a_client_asks_as_often_as_it_likes() {
 
 #[test]
 fn nobody_who_answers_is_said_so() {
-    let folder = Folder::new("nobody");
-    let socket = folder.socket();
+    let folder = tempdir().unwrap();
+    let socket = socket_in(&folder);
     let error = Client::connect(&socket).unwrap_err().to_string();
     assert!(error.contains("start one with sudo perch run"), "{error}");
     // A scheduler that was killed leaves its socket behind.
@@ -135,8 +119,8 @@ fn nobody_who_answers_is_said_so() {
 
 #[test]
 fn another_scheduler_s_answer_is_not_taken_for_perch_s() {
-    let folder = Folder::new("other");
-    let socket = folder.socket();
+    let folder = tempdir().unwrap();
+    let socket = socket_in(&folder);
     fs::create_dir_all(socket.parent().unwrap()).unwrap();
     let listener = UnixListener::bind(&socket).unwrap();
     let other = std::thread::spawn(move || {
@@ -302,14 +286,14 @@ fn get(address: SocketAddr, request: &str) -> String {
 }
 
 /// A listener that a slow host does not make impatient.
-fn patient(folder: &Folder) -> Listener {
-    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), folder.socket()).unwrap();
+fn patient(folder: &TempDir) -> Listener {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), socket_in(folder)).unwrap();
     listener.with_patience(Duration::from_secs(24 * 3600))
 }
 
 #[test]
 fn a_collector_gets_what_it_asks_for() {
-    let folder = Folder::new("listen");
+    let folder = tempdir().unwrap();
     let listener = patient(&folder);
     let address = listener.address().unwrap();
     // It listens for as long as the process lives.
@@ -320,7 +304,7 @@ fn a_collector_gets_what_it_asks_for() {
     assert!(none.starts_with("HTTP/1.1 200 OK\r\n"), "{none}");
     assert!(none.contains("\nperch_up 0\n"), "{none}");
 
-    let _server = answering(&folder.socket());
+    let _server = answering(&socket_in(&folder));
     let some = get(address, plain);
     assert!(some.contains("Content-Type: text/plain; version=0.0.4"), "{some}");
     assert!(some.contains("\nperch_up 1\n"), "{some}");
@@ -345,7 +329,7 @@ fn a_collector_gets_what_it_asks_for() {
 
 #[test]
 fn slow_clients_do_not_keep_a_collector_away() {
-    let folder = Folder::new("slow");
+    let folder = tempdir().unwrap();
     let listener = patient(&folder);
     let address = listener.address().unwrap();
     std::thread::spawn(move || listener.serve());

@@ -14,6 +14,7 @@ use perch_plan::Abilities;
 use perch_plan::settings::{Chosen, Settings, SettingsError};
 
 /// What `perch run` would load on a machine.
+#[derive(Debug)]
 pub struct Load {
     /// The machine: every CPU that is online.
     pub machine: Machine,
@@ -33,19 +34,6 @@ pub struct Load {
     pub memory: Result<u64, SettingsError>,
     /// Callbacks that the kernel would not be told of.
     pub left_out: Vec<&'static str>,
-}
-
-impl std::fmt::Debug for Load {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Load")
-            .field("machine", &self.machine.name)
-            .field("capacity_source", &self.capacity_source)
-            .field("modes", &self.modes)
-            .field("notes", &self.notes)
-            .field("memory", &self.memory)
-            .field("left_out", &self.left_out)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Plans for the machine below `root`.
