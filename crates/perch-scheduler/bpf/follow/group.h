@@ -481,8 +481,12 @@ static inline void part_from_group(struct perch_group_task *t)
 	t->slot = 0;
 }
 
-/* The task, which is about to run, was born when the kernel had no memory for its record: makes it now. */
-static __attribute__((noinline)) int record_late(struct task_struct *p, perch_u32 cpu)
+/*
+ * The task, which is about to run, was born when the kernel had no memory for its
+ * record: makes it now, and returns it if there is memory by now.
+ */
+static __attribute__((noinline)) struct perch_group_task *record_late(struct task_struct *p,
+								       perch_u32 cpu)
 {
 	struct perch_group_task *t;
 	struct cgroup *cgrp;
@@ -494,11 +498,11 @@ static __attribute__((noinline)) int record_late(struct task_struct *p, perch_u3
 		return 0;
 	cgrp = scx_bpf_task_cgroup(p);
 	if (!cgrp)
-		return 0;
+		return t;
 	join_group(t, cgrp);
 	bpf_cgroup_release(cgrp);
 	enter_group(t, p, cpu);
-	return 0;
+	return t;
 }
 
 /* The task starts to run on this CPU: notes its group, its flattened weight and if it is limited. */
@@ -507,10 +511,8 @@ static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 	struct perch_group_task *t = group_task(p);
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
-	if (!t) {
-		record_late(p, cpu);
-		t = group_task(p);
-	}
+	if (!t)
+		t = record_late(p, cpu);
 	c->group = t ? t->slot : 0;
 	c->limited = 0;
 	if (t && t->slot) {
