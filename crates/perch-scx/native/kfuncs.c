@@ -150,6 +150,13 @@ void scx_timer_expired(void *timer)
 	returns name(__VA_ARGS__)
 #define KERNEL(function, ...) scx_kernel->function(scx_kernel->of, ##__VA_ARGS__)
 
+/* A function that does nothing, whatever it is given. */
+#define NOTHING(name)    \
+	void name(void); \
+	void name(void)  \
+	{                \
+	}
+
 KFUNC(scx_u64, scx_bpf_now, void)
 {
 	return KERNEL(now);
@@ -220,9 +227,7 @@ KFUNC(void *, bpf_cgroup_acquire, void *cgroup)
 	return cgroup;
 }
 
-KFUNC(void, bpf_cgroup_release, void *cgroup)
-{
-}
+NOTHING(bpf_cgroup_release)
 
 /* Idle CPUs: */
 KFUNC(const void *, scx_bpf_get_idle_cpumask, void)
@@ -235,9 +240,7 @@ KFUNC(const void *, scx_bpf_get_idle_smtmask, void)
 	return KERNEL(idle_mask, 1);
 }
 
-KFUNC(void, scx_bpf_put_idle_cpumask, const void *mask)
-{
-}
+NOTHING(scx_bpf_put_idle_cpumask)
 
 KFUNC(_Bool, scx_bpf_test_and_clear_cpu_idle, scx_s32 cpu)
 {
@@ -320,13 +323,8 @@ KFUNC(scx_u32, scx_bpf_reenqueue_local, void)
 	return KERNEL(reenqueue_local);
 }
 
-KFUNC(void, bpf_rcu_read_lock, void)
-{
-}
-
-KFUNC(void, bpf_rcu_read_unlock, void)
-{
-}
+NOTHING(bpf_rcu_read_lock)
+NOTHING(bpf_rcu_read_unlock)
 
 /* A walk through a queue. The iterator is the program's struct bpf_iter_scx_dsq. */
 KFUNC(int, bpf_iter_scx_dsq_new, scx_u64 *it, scx_u64 dsq, scx_u64 flags)

@@ -4,13 +4,10 @@
  * names under which their headers ask for a function: a suffix behind ___ is
  * theirs. Of several names for one function a program takes the newest.
  */
-#include "native.h"
-#undef const
+#include "kfuncs.c"
 
-#define KFUNC(returns, name, ...)  \
-	returns name(__VA_ARGS__); \
-	returns name(__VA_ARGS__)
-#define KERNEL(function, ...) scx_kernel->function(scx_kernel->of, ##__VA_ARGS__)
+/* Another name of a function. */
+#define SAME(name, as) __typeof__(as) name __attribute__((alias(#as)))
 
 /* The kernel that is simulated: Linux 7.2 without CONFIG_PREEMPT_RCU. */
 int LINUX_KERNEL_VERSION = (7 << 16) + (2 << 8);
@@ -19,13 +16,8 @@ int CONFIG_HZ = 250;
 char CONFIG_CC_VERSION_TEXT[64];
 char CONFIG_LOCALVERSION[64];
 
-KFUNC(void, bpf_preempt_disable, void)
-{
-}
-
-KFUNC(void, bpf_preempt_enable, void)
-{
-}
+NOTHING(bpf_preempt_disable)
+NOTHING(bpf_preempt_enable)
 
 /* Masks of CPUs. The kernel's own are as long as the machine has CPUs. */
 static scx_u32 scx_words(void)
@@ -278,9 +270,7 @@ KFUNC(int *, bpf_iter_bits_next, struct scx_bits *it)
 	return 0;
 }
 
-KFUNC(void, bpf_iter_bits_destroy, struct scx_bits *it)
-{
-}
+NOTHING(bpf_iter_bits_destroy)
 
 /* Tasks and cgroups, which nobody frees while a program may look at them: */
 KFUNC(void *, bpf_task_from_pid, scx_s32 pid)
@@ -288,19 +278,14 @@ KFUNC(void *, bpf_task_from_pid, scx_s32 pid)
 	return KERNEL(task_of_pid, pid);
 }
 
-KFUNC(void *, bpf_task_from_vpid, scx_s32 pid)
-{
-	return KERNEL(task_of_pid, pid);
-}
+SAME(bpf_task_from_vpid, bpf_task_from_pid);
 
 KFUNC(void *, bpf_task_acquire, void *task)
 {
 	return task;
 }
 
-KFUNC(void, bpf_task_release, void *task)
-{
-}
+NOTHING(bpf_task_release)
 
 KFUNC(void *, bpf_cgroup_from_id, scx_u64 id)
 {
@@ -343,9 +328,7 @@ KFUNC(scx_u32, scx_bpf_cpuperf_cur, scx_s32 cpu)
 	return 1024;
 }
 
-KFUNC(void, scx_bpf_cpuperf_set, scx_s32 cpu, scx_u32 perf)
-{
-}
+NOTHING(scx_bpf_cpuperf_set)
 
 KFUNC(scx_u32, scx_bpf_nr_node_ids, void)
 {
@@ -362,14 +345,9 @@ KFUNC(const void *, scx_bpf_get_possible_cpumask, void)
 	return KERNEL(mask_of_all);
 }
 
-KFUNC(const void *, scx_bpf_get_online_cpumask, void)
-{
-	return KERNEL(mask_of_all);
-}
+SAME(scx_bpf_get_online_cpumask, scx_bpf_get_possible_cpumask);
 
-KFUNC(void, scx_bpf_put_cpumask, const void *mask)
-{
-}
+NOTHING(scx_bpf_put_cpumask)
 
 KFUNC(const void *, scx_bpf_get_idle_cpumask_node, int node)
 {
@@ -435,83 +413,22 @@ KFUNC(scx_s32, scx_bpf_select_cpu_and, void *task, scx_s32 prev_cpu, scx_u64 wak
 }
 
 /* Those of scx's headers: */
-KFUNC(_Bool, scx_bpf_dsq_insert___v2___compat, void *task, scx_u64 dsq, scx_u64 slice,
-      scx_u64 enq_flags)
-{
-	return KERNEL(dsq_insert, task, dsq, slice, enq_flags);
-}
-
-KFUNC(void, scx_bpf_dsq_insert___compat, void *task, scx_u64 dsq, scx_u64 slice, scx_u64 enq_flags)
-{
-	KERNEL(dsq_insert, task, dsq, slice, enq_flags);
-}
-
-KFUNC(void, scx_bpf_dsq_insert_vtime___compat, void *task, scx_u64 dsq, scx_u64 slice,
-      scx_u64 vtime, scx_u64 enq_flags)
-{
-	KERNEL(dsq_insert_vtime, task, dsq, slice, vtime, enq_flags);
-}
-
-KFUNC(_Bool, scx_bpf_dsq_move_to_local___v2, scx_u64 dsq, scx_u64 enq_flags)
-{
-	return KERNEL(dsq_move_to_local, dsq, enq_flags);
-}
-
-KFUNC(_Bool, scx_bpf_dsq_move_to_local___new, scx_u64 dsq)
-{
-	return KERNEL(dsq_move_to_local, dsq, 0);
-}
-
-KFUNC(void, scx_bpf_dsq_move_set_slice___new, scx_u64 *it, scx_u64 slice)
-{
-	KERNEL(move_set_slice, it, slice);
-}
-
-KFUNC(void, scx_bpf_dsq_move_set_vtime___new, scx_u64 *it, scx_u64 vtime)
-{
-	KERNEL(move_set_vtime, it, vtime);
-}
-
-KFUNC(_Bool, scx_bpf_dsq_move___new, scx_u64 *it, void *task, scx_u64 dsq, scx_u64 enq_flags)
-{
-	return KERNEL(dsq_move, it, task, dsq, enq_flags, 0);
-}
-
-KFUNC(_Bool, scx_bpf_dsq_move_vtime___new, scx_u64 *it, void *task, scx_u64 dsq, scx_u64 enq_flags)
-{
-	return KERNEL(dsq_move, it, task, dsq, enq_flags, 1);
-}
-
-KFUNC(scx_s32, scx_bpf_select_cpu_and___compat, void *task, scx_s32 prev_cpu, scx_u64 wake_flags,
-      const void *mask, scx_u64 flags)
-{
-	return KERNEL(select_cpu, task, prev_cpu, wake_flags, mask, flags);
-}
-
-KFUNC(_Bool, scx_bpf_task_set_slice___new, void *task, scx_u64 slice)
-{
-	*(scx_u64 *)((char *)task + scx_layout.scx_slice) = slice;
-	return 1;
-}
-
-KFUNC(_Bool, scx_bpf_task_set_dsq_vtime___new, void *task, scx_u64 vtime)
-{
-	*(scx_u64 *)((char *)task + scx_layout.scx_dsq_vtime) = vtime;
-	return 1;
-}
-
-KFUNC(void *, scx_bpf_task_cgroup___new, void *task)
-{
-	return KERNEL(task_cgroup, task);
-}
+SAME(scx_bpf_dsq_insert___v2___compat, scx_bpf_dsq_insert___v2___new);
+SAME(scx_bpf_dsq_insert___compat, scx_bpf_dsq_insert);
+SAME(scx_bpf_dsq_insert_vtime___compat, scx_bpf_dsq_insert_vtime);
+SAME(scx_bpf_dsq_move_to_local___v2, scx_bpf_dsq_move_to_local___v2___new);
+SAME(scx_bpf_dsq_move_to_local___new, scx_bpf_dsq_move_to_local);
+SAME(scx_bpf_dsq_move_set_slice___new, scx_bpf_dsq_move_set_slice);
+SAME(scx_bpf_dsq_move_set_vtime___new, scx_bpf_dsq_move_set_vtime);
+SAME(scx_bpf_dsq_move___new, scx_bpf_dsq_move);
+SAME(scx_bpf_dsq_move_vtime___new, scx_bpf_dsq_move_vtime);
+SAME(scx_bpf_select_cpu_and___compat, scx_bpf_select_cpu_and);
+SAME(scx_bpf_task_set_slice___new, scx_bpf_task_set_slice);
+SAME(scx_bpf_task_set_dsq_vtime___new, scx_bpf_task_set_dsq_vtime);
+SAME(scx_bpf_task_cgroup___new, scx_bpf_task_cgroup);
 
 /* Of ops.cpu_release() only; the newer one, for every place, is not there. */
-KFUNC(scx_u32, scx_bpf_reenqueue_local___v1, void)
-{
-	return KERNEL(reenqueue_local);
-}
+SAME(scx_bpf_reenqueue_local___v1, scx_bpf_reenqueue_local);
 
 /* Nobody reads what a scheduler dumps. */
-KFUNC(void, scx_bpf_dump_bstr, const char *format, const scx_u64 *data, scx_u32 size)
-{
-}
+NOTHING(scx_bpf_dump_bstr)

@@ -323,7 +323,7 @@ pub fn compile(path: &Path) -> Result<Compiled, CompileError> {
 
 /// Compiles all that is linked.
 fn objects(clang: &Clang<'_>, sources: &Sources) -> Result<Vec<PathBuf>, CompileError> {
-    let ours = ["kfuncs", "more", "enumerations"];
+    let ours = ["more", "enumerations"];
     let made = |name: &str| clang.folder.join(name).with_extension("c");
     let mut objects = (ours.iter())
         .map(|name| clang.object(&made(name), &[], name))
