@@ -22,7 +22,7 @@ use perch_policy::CpuMask;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Basis, Class, Demand, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Basis, Class, Demand, Measure, Op, Space, SpecError, TaskSpec};
 
 /// The most threads of one kind that an instance may have.
 const MAX_THREADS: u32 = 32;
@@ -231,16 +231,14 @@ impl Shape {
         let main = (now_and_then(STATS_NS, Op::Run), Class::Fair);
         (threads.chain([main]))
             .map(|(program, class)| TaskSpec {
-                program: program.into(),
-                allowed: allowed.clone(),
-                nice: 0,
                 class,
-                uclamp: UNCLAMPED,
-                footprint: self.footprint.into(),
                 space: Some(space),
-                group: None,
-                start: Some(Dist::Uniform(0, 2_000_000)),
-                site: Site::Host,
+                ..TaskSpec::new(
+                    program,
+                    &allowed,
+                    self.footprint,
+                    Some(Dist::Uniform(0, 2_000_000)),
+                )
             })
             .collect()
     }
@@ -388,16 +386,7 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 
 /// A kernel thread that is bound to a CPU and wakes up now and then.
 fn kworker(cpus: usize, cpu: usize, every_ns: u64) -> TaskSpec {
-    TaskSpec {
-        program: now_and_then(every_ns, Op::Kernel).into(),
-        allowed: Arc::new(CpuMask::of(cpus, [cpu])),
-        nice: 0,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: 16.into(),
-        space: None,
-        group: None,
-        start: Some(Dist::Uniform(0, every_ns)),
-        site: Site::Host,
-    }
+    let allowed = Arc::new(CpuMask::of(cpus, [cpu]));
+    let program = now_and_then(every_ns, Op::Kernel);
+    TaskSpec::new(program, &allowed, 16, Some(Dist::Uniform(0, every_ns)))
 }

@@ -13,7 +13,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Demand, Measure, Op, SpecError, TaskSpec};
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
 /// accounts them, on 64-bit machines.
@@ -135,18 +135,8 @@ pub(crate) fn hackbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let receivers = (groups * fds) as u32;
     let (sockets, pipes) = if pipe { (0, receivers) } else { (receivers, 0) };
     let common = Common::after(sockets);
-    let task = |program, start| TaskSpec {
-        program,
-        allowed: allowed.clone(),
-        nice: 0,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: footprint.into(),
-        space: None,
-        group: None,
-        start,
-        site: Site::Host,
-    };
+    let task =
+        |program: std::sync::Arc<[Op]>, start| TaskSpec::new(program, &allowed, footprint, start);
     let mut tasks = Vec::with_capacity(n as usize + 1);
     for group in 0..groups as u32 {
         let sockets = (0..fds as u32).map(|fd| group * fds as u32 + fd);

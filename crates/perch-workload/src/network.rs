@@ -16,7 +16,7 @@ use perch_machine::Footprint;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Demand, Measure, Op, SpecError, TaskSpec};
 
 /// Costs of one direction of an exchange. docs/calibration.md tells where the values come from.
 pub(crate) struct Exchange {
@@ -131,18 +131,7 @@ fn pairs(
     let gap = keys.number("gap_us", start.gap, 1, 1_000_000)?;
     let startup = keys.number("startup_us", start.startup, 1, 1_000_000)?;
     let &Loops { lines, footprint, .. } = loops;
-    let task = |program: Vec<Op>, start| TaskSpec {
-        program: program.into(),
-        allowed: allowed.clone(),
-        nice: 0,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint,
-        space: None,
-        group: None,
-        start,
-        site: Site::Host,
-    };
+    let task = |program: Vec<Op>, start| TaskSpec::new(program, &allowed, footprint, start);
     let message = |channel, sync| Op::Send { channel, lines, sync };
     let send = |channel| message(channel, true);
     let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);

@@ -299,6 +299,29 @@ pub struct TaskSpec {
     pub site: Site,
 }
 
+impl TaskSpec {
+    /// A fair task of nice 0 on this machine, in the root group.
+    pub fn new(
+        program: impl Into<Arc<[Op]>>,
+        allowed: &Arc<CpuMask>,
+        footprint: impl Into<Footprint>,
+        start: Option<Dist>,
+    ) -> TaskSpec {
+        TaskSpec {
+            program: program.into(),
+            allowed: allowed.clone(),
+            nice: 0,
+            class: Class::Fair,
+            uclamp: UNCLAMPED,
+            footprint: footprint.into(),
+            space: None,
+            group: None,
+            start,
+            site: Site::Host,
+        }
+    }
+}
+
 /// An address space: what the threads of one process have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {

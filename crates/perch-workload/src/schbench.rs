@@ -18,9 +18,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{
-    Basis, Class, Demand, FutexCall, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED,
-};
+use crate::{Basis, Demand, FutexCall, Measure, Op, Space, SpecError, TaskSpec};
 
 /// Work of creating a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -125,16 +123,8 @@ impl Threads {
     /// the number of its messenger.
     fn workload(&self, rest: &[Op], worker: impl Fn(u32) -> Vec<Op>) -> Workload {
         let task = |program: Vec<Op>, start| TaskSpec {
-            program: program.into(),
-            allowed: self.allowed.clone(),
-            nice: 0,
-            class: Class::Fair,
-            uclamp: UNCLAMPED,
-            footprint: self.footprint.into(),
             space: Some(0),
-            group: None,
-            start,
-            site: Site::Host,
+            ..TaskSpec::new(program, &self.allowed, self.footprint, start)
         };
         let create = |child| [Op::Run(Dist::around(CREATE_NS, CALL_SPREAD)), Op::Fork(child)];
         let (mut tasks, mut main) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use perch_machine::Footprint;
 use crate::keys::Keys;
 use crate::network::{Exchange, tbench_exchange, tbench_measure};
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Demand, Measure, Network, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Demand, Measure, Network, Op, Site, SpecError, TaskSpec};
 
 /// Reads the keys of the network, which all of these workloads have.
 fn network(keys: &mut Keys<'_>) -> Result<Network, SpecError> {
@@ -39,16 +39,8 @@ impl Service<'_, '_> {
         let allowed = self.keys.cpus()?;
         let network = network(self.keys)?;
         let task = |program: Vec<Op>, site, start| TaskSpec {
-            program: program.into(),
-            allowed: allowed.clone(),
-            nice: 0,
-            class: Class::Fair,
-            uclamp: UNCLAMPED,
-            footprint: self.footprint,
-            space: None,
-            start: Some(start),
             site,
-            group: None,
+            ..TaskSpec::new(program, &allowed, self.footprint, Some(start))
         };
         // The servers wait for the clients, which begin one after the other.
         let servers = servers.into_iter();

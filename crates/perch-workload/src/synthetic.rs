@@ -8,7 +8,7 @@ use perch_policy::CpuMask;
 
 use crate::keys::{Keys, share_of};
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Demand, Measure, Op, SpecError, TaskSpec};
 
 /// Cache lines that a byte through a pipe makes its reader fetch from the writer's CPU, and lines of
 /// its own that a side uses each time. Both were counted in Linux 7.2 (docs/calibration.md).
@@ -38,18 +38,12 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             vec![write, send(there), read, Op::Receive { channel: back }, Op::Count, Op::Jump(0)];
         let second = vec![Op::Receive { channel: there }, write, send(back), read, Op::Jump(0)];
         for program in [second, first] {
-            tasks.push(TaskSpec {
-                program: program.into(),
-                allowed: allowed.clone(),
-                nice: 0,
-                class: Class::Fair,
-                uclamp: UNCLAMPED,
-                footprint: PIPE_FOOTPRINT.into(),
-                space: None,
-                group: None,
-                start: Some(Dist::Uniform(0, 1_000_000)),
-                site: Site::Host,
-            });
+            tasks.push(TaskSpec::new(
+                program,
+                &allowed,
+                PIPE_FOOTPRINT,
+                Some(Dist::Uniform(0, 1_000_000)),
+            ));
         }
     }
     let spaces = one_process_each(&mut tasks);
@@ -75,18 +69,7 @@ pub(crate) fn hogs(keys: &mut Keys<'_>, place: &Arc<CpuMask>) -> Result<Vec<Task
 
 /// A task that talks to no other, and starts within `start_ns`.
 fn alone(program: Arc<[Op]>, allowed: &Arc<CpuMask>, nice: i8, start_ns: u64) -> TaskSpec {
-    TaskSpec {
-        program,
-        allowed: allowed.clone(),
-        nice,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: 64.into(),
-        space: None,
-        group: None,
-        start: Some(Dist::Uniform(0, start_ns)),
-        site: Site::Host,
-    }
+    TaskSpec { nice, ..TaskSpec::new(program, allowed, 64, Some(Dist::Uniform(0, start_ns))) }
 }
 
 /// Builds tasks that run, sleep, and start again.

@@ -12,7 +12,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Class, Demand, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Demand, Measure, Op, Space, SpecError, TaskSpec};
 
 /// Work of starting a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -75,17 +75,9 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         Op::Jump(2),
     ]
     .into();
-    let task = |program, start| TaskSpec {
-        program,
-        allowed: allowed.clone(),
-        nice: 0,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: footprint.into(),
+    let task = |program: std::sync::Arc<[Op]>, start| TaskSpec {
         space: Some(0),
-        group: None,
-        start,
-        site: Site::Host,
+        ..TaskSpec::new(program, &allowed, footprint, start)
     };
     let mut tasks: Vec<TaskSpec> = (0..threads).map(|_| task(thread.clone(), None)).collect();
     tasks.push(task(main.into(), Some(Dist::Uniform(0, 1_000_000))));

@@ -9,7 +9,7 @@ use crate::words::INSIDE;
 use crate::workload::Workload;
 use crate::{
     Class, DEFAULT_SHARES, Demand, GroupSpec, GuestMisfit, GuestSpec, Op, SHARES, Site, Space,
-    SpecError, TaskSpec, UNCLAMPED,
+    SpecError, TaskSpec,
 };
 
 /// Number of the virtual machine's group; the groups of the hogs follow.
@@ -64,16 +64,9 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         shares => hierarchy(shares, groups),
     };
     let task = |program: Vec<Op>, footprint: u32, space, group| TaskSpec {
-        program: program.into(),
-        allowed: allowed.clone(),
-        nice: 0,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: footprint.into(),
         space,
-        start: Some(Dist::Uniform(0, 1_000_000)),
-        site: Site::Host,
         group: (shares > 0).then_some(group),
+        ..TaskSpec::new(program, &allowed, footprint, Some(Dist::Uniform(0, 1_000_000)))
     };
     workload.spaces = vec![Space::default()];
     for vcpu in 0..spec.vcpus {

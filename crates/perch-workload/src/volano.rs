@@ -16,7 +16,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Class, Demand, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Demand, Measure, Op, Space, SpecError, TaskSpec};
 
 /// Cache lines of its own that a Java thread uses each time it runs. A guess.
 const FOOTPRINT: u32 = 128;
@@ -42,16 +42,8 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let notify = Op::Run(Dist::around(keys.number("notify_ns", 2000, 1, 1_000_000_000)?, 20));
     let send = |channel, sync| Op::Send { channel, lines: LINES, sync };
     let task = |program: Vec<Op>, space| TaskSpec {
-        program: program.into(),
-        allowed: allowed.clone(),
-        nice: 0,
-        class: Class::Fair,
-        uclamp: UNCLAMPED,
-        footprint: FOOTPRINT.into(),
         space: Some(space),
-        start: Some(Dist::Uniform(0, 10_000_000)),
-        site: Site::Host,
-        group: None,
+        ..TaskSpec::new(program, &allowed, FOOTPRINT, Some(Dist::Uniform(0, 10_000_000)))
     };
     let (client, server) = (0, 1);
     let mut tasks = Vec::with_capacity(4 * people as usize);

@@ -14,13 +14,12 @@ mod script;
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
 use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::Workload;
-use crate::{Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Measure, Op, Space, SpecError, TaskSpec};
 
 pub use error::{LineError, ReadError, ScriptError, Unending};
 pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
@@ -86,16 +85,10 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         program.extend([Op::StopClockAfter(script.tasks.len() as u32), Op::Exit]);
         let next = processes.len() as u32;
         tasks.push(TaskSpec {
-            program: program.into(),
-            allowed: Arc::clone(&allowed),
             nice: task.nice,
             class: task.class,
-            uclamp: UNCLAMPED,
-            footprint: footprint.into(),
             space: Some(*processes.entry(task.process).or_insert(next)),
-            group: None,
-            start: task.start.map(Dist::Const),
-            site: Site::Host,
+            ..TaskSpec::new(program, &allowed, footprint, task.start.map(Dist::Const))
         });
     }
     Ok(Workload {

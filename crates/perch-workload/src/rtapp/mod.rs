@@ -17,7 +17,7 @@ use perch_file::Kind;
 
 use crate::keys::Keys;
 use crate::workload::{Workload, one_process_each};
-use crate::{Basis, FutexCall, Measure, Op, Site, SpecError, TaskSpec};
+use crate::{Basis, FutexCall, Measure, Op, SpecError, TaskSpec};
 use json::{Member, Value};
 use task::{Made, Tasks, moved};
 use value::{Costs, Global, members, number, text, wrong};
@@ -165,16 +165,16 @@ fn build(
     let mut made = Tasks::new(keys.machine, &global);
     let threads = made.all(members(member)?, allowed)?;
     let task = |thread: Made| TaskSpec {
-        program: thread.program,
-        allowed: thread.allowed,
         nice: thread.nice,
         class: thread.class,
         uclamp: thread.uclamp,
-        footprint: footprint.into(),
-        space: None,
         group: thread.group,
-        start: thread.delay_ns.map(Dist::Const),
-        site: Site::Host,
+        ..TaskSpec::new(
+            thread.program,
+            &thread.allowed,
+            footprint,
+            thread.delay_ns.map(Dist::Const),
+        )
     };
     let mut tasks: Vec<TaskSpec> = threads.into_iter().map(task).collect();
     if tasks.is_empty() {
