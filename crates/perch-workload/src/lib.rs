@@ -16,6 +16,7 @@ mod group;
 mod guest;
 mod hackbench;
 mod keys;
+mod make;
 mod network;
 mod program;
 pub mod recorded;

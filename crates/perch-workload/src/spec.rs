@@ -7,7 +7,7 @@ use crate::keys::Keys;
 use crate::words::{RECORDED, RTAPP};
 use crate::{
     Budget, Class, Demand, Site, Space, SpecError, Workload, WorkloadError, ffmpeg, hackbench,
-    network, recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
+    make, network, recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
 };
 
 /// A workload that this version has.
@@ -18,7 +18,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, SpecError>,
 }
 
-const KINDS: [Kind; 18] = [
+const KINDS: [Kind; 19] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -75,6 +75,12 @@ const KINDS: [Kind; 18] = [
         help: "groups of senders that write to all receivers of theirs, timed; keys groups, fds, \
                loops, size, threads (yes: of one process), pipe (yes: pipes for sockets), where",
         build: hackbench::hackbench,
+    },
+    Kind {
+        name: "make",
+        help: "make -jN of C files, timed; keys jobs (a number or N%; as many as CPUs), files, make_us, \
+               compile_ms, assemble_ms, io_us, where",
+        build: make::build,
     },
     Kind {
         name: "sysbench",

@@ -45,6 +45,7 @@ fn workload() {
         "tcp_rr:n=2,where=all",
         "tcp_stream:n=2,size=9000,where=all",
         "hackbench:groups=1,fds=3,loops=9,size=100,pipe=yes",
+        "make:files=9,jobs=2,compile_ms=9,io_us=9",
         "sysbench:threads=4,locks=2,yields=9",
         "schbench:messengers=1,workers=2,sleep_us=9,passes=2,kib=16",
         "schbench-old:messengers=1,workers=2,think_us=9,sleep_us=9",

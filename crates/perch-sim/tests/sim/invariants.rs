@@ -87,6 +87,7 @@ const WORKLOADS: &[(&[&str], &str, [u64; 2], u64)] = &[
     (BOTH, "sysbench:threads=20,locks=3,yields=50,where=cpu0-15", [5, 15], MS / 8),
     (BOTH, "hackbench:groups=3,fds=6,loops=4", [5, 15], MS / 8),
     (BOTH, "hackbench:groups=3,fds=6,loops=40,pipe=yes", [5, 15], MS / 8),
+    (BOTH, "make:files=30,compile_ms=1,assemble_ms=1", [0, 60], MS / 8),
     (&["juno"], "sysbench:threads=6,yields=20", [2, 4], 0),
     (&["juno"], "sysbench:threads=9,locks=2,yields=5", [2, 3], 0),
     (&["juno"], "sysbench:threads=4,locks=1,yields=3,where=cpu1-2", [2, 3], 0),

@@ -26,6 +26,7 @@ mod invariants;
 mod leaving;
 mod llc;
 mod load;
+mod make;
 mod recorded;
 mod rt;
 mod rt_cases;
