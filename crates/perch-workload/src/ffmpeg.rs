@@ -233,12 +233,7 @@ impl Shape {
             .map(|(program, class)| TaskSpec {
                 class,
                 space: Some(space),
-                ..TaskSpec::new(
-                    program,
-                    &allowed,
-                    self.footprint,
-                    Some(Dist::Uniform(0, 2_000_000)),
-                )
+                ..TaskSpec::new(program, allowed, self.footprint, Some(Dist::Uniform(0, 2_000_000)))
             })
             .collect()
     }
