@@ -43,6 +43,20 @@ pub enum Context {
     Interrupt,
 }
 
+impl Context {
+    /// Reads the flags that ftrace gives every event (`common_flags`).
+    pub(crate) fn of_flags(flags: u64) -> Context {
+        const HARDIRQ: u64 = 0x08;
+        const SOFTIRQ: u64 = 0x10;
+        const NMI: u64 = 0x40;
+        match flags {
+            flags if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
+            flags if flags & SOFTIRQ != 0 => Context::Softirq,
+            _ => Context::Task,
+        }
+    }
+}
+
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings of the scheduler's events, by `perf sched record` or trace-cmd, made into workloads
+//! Recordings of the scheduler's events, by `perf sched record`, trace-cmd or Perfetto, made into workloads
 //! that the simulator runs closed-loop: the tasks, the time that each ran, and the wakers and
 //! wakees.
 //!
@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod origin;
 mod perf;
+mod perfetto;
 mod progress;
 mod summary;
 mod tracecmd;
@@ -33,7 +34,7 @@ pub use weave::{Options, Weaver};
 /// Reads a recording.
 ///
 /// # Errors
-/// Returns an error for a file that is neither perf.data nor trace.dat, for one that is damaged or
+/// Returns an error for a file of none of the kinds, for one that is damaged or
 /// lacks the events, and for a reader that is not installed; the message says what to do.
 pub fn import(path: &Path, options: &Options) -> Result<(Script, Summary), ImportError> {
     import_telling(path, options, &|_, _| {})
@@ -65,9 +66,11 @@ pub fn import_telling(
             let mut input = BufReader::new(Told::new(file, bytes, tell));
             tracecmd::lines(&mut input, &mut weaver)?
         }
+        // A trace's first field.
+        [0x0a, ..] => perfetto::read(path, &mut weaver, tell)?,
         _ => {
             return Err(ImportError::Input(
-                "expected a file of perf sched record (perf.data) or of trace-cmd record (trace.dat), or the text of trace-cmd report or of the kernel's own trace".to_string(),
+                "expected a file of perf sched record (perf.data), of trace-cmd record (trace.dat) or of Perfetto, or the text of trace-cmd report or of the kernel's own trace".to_string(),
             ));
         }
     };

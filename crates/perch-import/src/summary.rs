@@ -55,7 +55,7 @@ impl Serialize for Names {
 /// The summary of the workload that was made of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
-    /// The program that made the recording: `perf` or `trace-cmd`.
+    /// The program that made the recording: `perf`, `trace-cmd`, `ftrace` or `Perfetto`.
     pub tool: String,
     /// The recorded kernel, where the file says so.
     pub kernel: Option<String>,
@@ -108,6 +108,8 @@ pub struct Summary {
     pub guessed: u64,
     /// True where the recording tells which tasks are threads of one process.
     pub processes_known: bool,
+    /// What the recording has and the workload has not, and how often, by name.
+    pub not_modelled: BTreeMap<String, u64>,
     /// The tasks in the workload.
     pub kept: Names,
     /// The tasks that are left out.
@@ -127,8 +129,19 @@ impl Summary {
             "{} tasks, {} wake-ups by tasks, {} by timers and devices, {} ns on CPUs",
             self.tasks, self.wakes, self.alarms, self.cpu_ns
         ));
+        about.extend(self.left());
         about.extend(self.warnings());
         about
+    }
+
+    /// Returns a sentence on what the recording has and the workload has not: what is most often
+    /// there first.
+    pub fn left(&self) -> Option<String> {
+        let mut left: Vec<(&String, &u64)> = self.not_modelled.iter().collect();
+        left.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let each = left.iter().map(|(name, count)| format!("{count} {name}"));
+        let each = each.collect::<Vec<_>>().join(", ");
+        (!each.is_empty()).then(|| format!("not modelled: {each}"))
     }
 
     /// Returns sentences on the ways in which the workload falls short of the recording.

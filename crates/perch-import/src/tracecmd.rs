@@ -17,9 +17,6 @@ const LONGEST_LINE: u64 = 1 << 16;
 /// The bytes of a line in which its task and CPU stand: names have up to 16, numbers up to 10. Were they
 /// looked for everywhere, a line of nothing but their marks would take the square of its length.
 const HEAD: usize = 128;
-const HARDIRQ: u32 = 0x08;
-const SOFTIRQ: u32 = 0x10;
-const NMI: u32 = 0x40;
 
 /// Reads a trace.dat file. The command prints fields raw (`-R`), with full times (`-t`) and the
 /// flags that tell interrupts (`-l`).
@@ -106,8 +103,9 @@ pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Orig
             let lost = dropped(rest).and_then(|lost| origin.lost.checked_add(lost));
             origin.lost = lost.ok_or_else(wrong)?;
         } else if let Some((head, name, fields)) = parts(text).or_else(|| readable(text)) {
-            if let Some(kind) = kind(name, fields).ok_or_else(wrong)? {
-                weaver.event(&Event { kind, ..head })?;
+            match kind(name, fields).ok_or_else(wrong)? {
+                Some(kind) => weaver.event(&Event { kind, ..head })?,
+                None => weaver.leave_out(name, 1),
             }
         } else if text.contains(": sched_") {
             return Err(wrong());
@@ -147,15 +145,10 @@ fn parts(text: &str) -> Option<(Event, &str, &str)> {
         let (_, pid) = task.trim_end().rsplit_once('-')?;
         let pid = pid.parse().ok()?;
         let (flags, after) = after.split_once(char::is_whitespace)?;
-        let flags = u32::from_str_radix(flags, 16).ok()?;
+        let context = Context::of_flags(u32::from_str_radix(flags, 16).ok()?.into());
         let (time, after) = after.trim_start().split_once(':')?;
         let at_ns = nanoseconds(time)?;
         let (name, fields) = after.trim_start().split_once(':')?;
-        let context = match flags {
-            flags if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
-            flags if flags & SOFTIRQ != 0 => Context::Softirq,
-            _ => Context::Task,
-        };
         let event = Event { at_ns, cpu, pid, process: None, context, kind: Kind::Migrate };
         Some((event, name, fields.trim()))
     })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch import`: makes a workload of a recording by perf or trace-cmd.
+//! `perch import`: makes a workload of a recording by perf, trace-cmd or Perfetto.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ const NAMES: usize = 12;
 /// The arguments of `perch import`.
 #[derive(Args)]
 pub struct Arguments {
-    /// A file of perf sched record (perf.data) or of trace-cmd record (trace.dat), or a trace as
-    /// text: of trace-cmd report, or the kernel's own
+    /// A file of perf sched record (perf.data), of trace-cmd record (trace.dat) or of Perfetto, or
+    /// a trace as text: of trace-cmd report, or the kernel's own
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The workload to write
@@ -175,6 +175,9 @@ fn words(summary: &Summary, output: &Path) -> String {
         "affinities, what messages weigh, which tasks are threads of one process"
     };
     line(format!("not in the events: {unknown}"));
+    if let Some(text) = summary.left() {
+        line(text);
+    }
     for warning in summary.warnings() {
         line(format!("warning: {warning}"));
     }

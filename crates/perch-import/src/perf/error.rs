@@ -27,6 +27,17 @@ pub enum RecordError {
     /// The time or the CPU of an event is not known.
     #[error("a sample without time and CPU: record with perf sched record")]
     NoTime,
+    /// The bytes of a message are not a protocol buffer's.
+    #[error("a {0} that is not what Perfetto writes")]
+    Message(&'static str),
+    /// A packet is longer than any of Perfetto's.
+    #[error("a packet of {bytes} bytes: expected {most} at most")]
+    Long {
+        /// Its length.
+        bytes: u64,
+        /// The greatest length.
+        most: u64,
+    },
     /// The compressed records are no zstd.
     #[error("compressed records that are damaged: {0}")]
     Zstd(String),

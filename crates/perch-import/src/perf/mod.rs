@@ -26,7 +26,7 @@ use crate::{ImportError, Origin};
 pub use error::RecordError;
 use file::Header;
 use format::Format;
-use sort::Sorter;
+pub use sort::Sorter;
 use zstd::Zstd;
 
 /// The records that perf itself writes between the kernel's.
@@ -42,11 +42,7 @@ mod own {
 }
 
 /// The largest number of events that wait for their turn: some 100 bytes each.
-const MOST_WAITING: usize = 1 << 24;
-
-const HARDIRQ: i64 = 0x08;
-const SOFTIRQ: i64 = 0x10;
-const NMI: i64 = 0x40;
+pub const MOST_WAITING: usize = 1 << 24;
 
 /// Reads a perf.data file.
 pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
@@ -67,12 +63,17 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
         plain: Vec::new(),
         lost: 0,
         late: 0,
+        left: BTreeMap::new(),
     };
     match reader.header.endian {
         Endianness::LittleEndian => reader.records::<LittleEndian>(&mut file, weaver)?,
         Endianness::BigEndian => reader.records::<BigEndian>(&mut file, weaver)?,
     }
     weaver.late(reader.late);
+    for (id, count) in &reader.left {
+        let name = reader.formats.get(id).map_or("unknown tracepoints", |format| &format.name);
+        weaver.leave_out(name, *count);
+    }
     Ok(Origin {
         tool: "perf",
         release: reader.header.release,
@@ -81,12 +82,15 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
     })
 }
 
-/// Returns true where a release is known to be one before 4.14.
-fn is_too_old(release: &str) -> bool {
+/// Refuses a release that is known to be one before 4.14.
+pub fn is_too_old(release: Option<&str>) -> Result<(), ImportError> {
+    let release = release.unwrap_or_default();
     let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
-        (Some(major), Some(minor)) => (major, minor) < (4, 14),
-        _ => false,
+        (Some(major), Some(minor)) if (major, minor) < (4, 14) => Err(ImportError::Input(format!(
+            "it was recorded on Linux {release}, whose sched_switch has the state in another form: expected 4.14 or later"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -118,6 +122,8 @@ struct Reader {
     plain: Vec<u8>,
     lost: u64,
     late: u64,
+    /// Events of no use, by the number of their tracepoint.
+    left: BTreeMap<u16, u64>,
 }
 
 impl Reader {
@@ -214,12 +220,7 @@ impl Reader {
     fn fits(&self) -> Result<(), ImportError> {
         self.header.tracing_data()?;
         needs(&self.formats)?;
-        match &self.header.release {
-            Some(release) if is_too_old(release) => Err(ImportError::Input(format!(
-                "it was recorded on Linux {release}, whose sched_switch has the state in another form: expected 4.14 or later"
-            ))),
-            _ => Ok(()),
-        }
+        is_too_old(self.header.release.as_deref())
     }
 
     /// Reads a record of compressed ones.
@@ -305,7 +306,7 @@ impl Reader {
 
     /// Reads a tracepoint's own bytes; returns `None` for an event of no use.
     fn tracepoint(
-        &self,
+        &mut self,
         raw: &[u8],
         at_ns: u64,
         cpu: u32,
@@ -321,6 +322,7 @@ impl Reader {
             u16::from_le_bytes([id[0], id[1]])
         };
         let Some(format) = self.formats.get(&id) else {
+            *self.left.entry(id).or_default() += 1;
             return Ok(None);
         };
         let lacks =
@@ -348,14 +350,12 @@ impl Reader {
             }
             "sched_process_exec" => Kind::Exec,
             "sched_migrate_task" => Kind::Migrate,
-            _ => return Ok(None),
+            _ => {
+                *self.left.entry(id).or_default() += 1;
+                return Ok(None);
+            }
         };
-        let flags = number("common_flags")?;
-        let context = match flags {
-            flags if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
-            flags if flags & SOFTIRQ != 0 => Context::Softirq,
-            _ => Context::Task,
-        };
+        let context = Context::of_flags(number("common_flags")? as u64);
         Ok(Some(Event {
             at_ns,
             cpu,
@@ -401,7 +401,7 @@ mod tests {
             ("7.2.12+deb14", false),
             ("next", false),
         ] {
-            assert_eq!(is_too_old(release), old, "{release}");
+            assert_eq!(is_too_old(Some(release)).is_err(), old, "{release}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{ImportError, Origin};
 /// itself.
 const STOPPERS: &str = "migration/*";
 /// The recorders' own commands, which are left out unless the user asks for them.
-const RECORDERS: [&str; 2] = ["perf", "trace-cmd"];
+const RECORDERS: [&str; 5] = ["perf", "trace-cmd", "perfetto", "traced", "traced_probes"];
 /// A task may be periodic from so many alarms on; so many of the distances between them, in
 /// percent, must be the usual distance, give or take so much.
 const ALARMS: usize = 8;
@@ -155,6 +155,7 @@ impl Weaver {
             softirqs: self.odd.softirqs,
             guessed: self.wakeups,
             processes_known: self.tasks.iter().any(|t| t.process.is_some()),
+            not_modelled: self.left.clone(),
             ..Summary::default()
         }
     }

@@ -67,6 +67,8 @@ pub struct Weaver {
     wakings: bool,
     /// Wake-ups for which there is only a `sched_wakeup`.
     wakeups: u64,
+    /// What the recording has and the script has not, by name.
+    left: BTreeMap<String, u64>,
 }
 
 impl Weaver {
@@ -85,12 +87,26 @@ impl Weaver {
             switches: [0; 2],
             wakings: false,
             wakeups: 0,
+            left: BTreeMap::new(),
         }
     }
 
     /// Counts events that came too late for the reader to sort.
     pub(crate) fn late(&mut self, count: u64) {
         self.odd.late += count;
+    }
+
+    /// Counts what the recording has and the script will not have. Beyond so many names, which a
+    /// damaged file may have, the others count together.
+    pub(crate) fn leave_out(&mut self, name: &str, count: u64) {
+        const NAMES: usize = 500;
+        if let Some(before) = self.left.get_mut(name) {
+            *before += count;
+            return;
+        }
+        let name = if self.left.len() < NAMES { name } else { "others" };
+        let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+        *self.left.entry(name.chars().take(80).map(plain).collect()).or_default() += count;
     }
 
     /// Takes an event. Events come in the order of time; an out-of-order event takes the previous

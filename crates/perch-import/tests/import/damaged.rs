@@ -50,6 +50,13 @@ fn what_cannot_be_read_says_why() {
     refused("aux.data", &with(280, &[71]), "AUX");
     refused("size.data", &with(286, &[7, 0]), "at byte 280");
     refused("number.data", &with(288, &[1]), "event number 1");
+    // Perfetto's: no trace, a packet that is too long, one that is cut off, one that is compressed.
+    refused("no.pftrace", b"\n\x01\x0b", "at byte 0: a packet that is not what Perfetto writes");
+    refused("long.pftrace", b"\n\xff\xff\xff\xff\x0f", "at byte 0: a packet of 4294967295 bytes");
+    refused("cut.pftrace", b"\n\x02\x08\x00\n\x05\x08", "at byte 4: the file ends in a record");
+    refused("more.pftrace", b"\n\x02\x08\x00\x12\x00", "at byte 4: a trace that is not");
+    refused("deflate.pftrace", b"\n\x03\x92\x03\x00", "compressed: expand them first");
+    refused("empty.pftrace", b"\n\x02\x08\x00", "it has no sched_switch events");
 }
 
 proptest! {

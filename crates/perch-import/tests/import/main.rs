@@ -5,4 +5,6 @@
 mod damaged;
 mod fixture;
 mod perfdata;
+mod perfetto;
+mod pftrace;
 mod random;
