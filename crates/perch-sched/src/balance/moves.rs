@@ -26,6 +26,7 @@ impl Sched<'_> {
         self.rq.detach_waiting(task, from);
         self.count_wish(from, task, -1);
         self.publish(from);
+        self.count_as_idle_if_left(from);
         if self.llc(from) != self.llc(to) && !delayed {
             self.reserve(from, -1);
             self.reserve(to, 1);

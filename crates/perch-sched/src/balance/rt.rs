@@ -83,6 +83,7 @@ impl Sched<'_> {
         self.rq.detach_rt(task);
         self.apply();
         self.publish(from);
+        self.count_as_idle_if_left(from);
         if self.llc(from) != self.llc(to) {
             self.reserve(from, -1);
             self.reserve(to, 1);

@@ -160,6 +160,11 @@ impl Sched<'_> {
             "{} interrupts on their way, not {sent}",
             coming.interrupts
         );
+        // Nobody would tell it of the next wakee.
+        hold!(
+            !free || inbox.is_told() || !self.rq.need_resched(cpu),
+            "idles though it was asked to reschedule"
+        );
         hold!(inbox.is_told() || inbox.tasks().is_empty(), "nobody tells of {:?}", inbox.tasks());
         hold!(
             inbox.is_told() || nr == self.rq.nr_ext(cpu) || current.is_some(),

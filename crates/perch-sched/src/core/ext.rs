@@ -72,9 +72,7 @@ impl Sched<'_> {
         self.publish(from);
         self.publish(to);
         self.host.set_idle(to, false);
-        if self.rq.idleness(from).is_idle() && self.leaves_for_ns(from) == 0 {
-            self.count_as_idle(from);
-        }
+        self.count_as_idle_if_left(from);
         self.note_moved(task, from, to);
     }
 

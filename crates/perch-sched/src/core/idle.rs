@@ -48,6 +48,15 @@ impl Sched<'_> {
         }
     }
 
+    /// Lets `cpu` count as idle, from which somebody took a task, if it was idle and waited for that
+    /// one alone.
+    #[inline]
+    pub(crate) fn count_as_idle_if_left(&mut self, cpu: usize) {
+        if self.rq.idleness(cpu).is_idle() && self.leaves_for_ns(cpu) == 0 {
+            self.count_as_idle(cpu);
+        }
+    }
+
     /// Begins the switch of `cpu`, which is idle and has a task, to that task: it leaves its idle
     /// loop, which is no task's time, and picks a task after that. Returns whether that has begun,
     /// and is not over.

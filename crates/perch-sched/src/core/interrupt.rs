@@ -28,6 +28,8 @@ impl Sched<'_> {
                 }
             } else {
                 let now = self.rq.now();
+                // Somebody has taken the tasks that it was to run: the idle task goes on.
+                self.rq.clear_resched(cpu);
                 self.rq.idleness_mut(cpu).idle_on(now);
                 self.host.set_idle(cpu, self.leaves_for_ns(cpu) == 0);
             }

@@ -27,7 +27,7 @@ hackbench:groups=0 | groups=0: expected a whole number from 1 to 8388608
 hackbench:groups=1000,fds=10000 | groups=1000 and fds=10000 make 20000000 tasks: expected fewer than 16777216
 hackbench:size=16065 | size=16065: expected a whole number from 1 to 16064
 hackbench:loops=0 | loops=0: expected a whole number from 1
-hackbench:pipe=1 | hackbench has no key "pipe"; its keys are groups, fds
+hackbench:tube=1 | hackbench has no key "tube"; its keys are groups, fds
 vm:vcpus=2,inside= | unknown workload ""
 vm:vcpus=0,inside=pipe | vcpus=0: expected a whole number from 1 to 256
 vm:inside=pipe:pairs=2,hogs=4x4 | workload "pipe:pairs=2,hogs=4x4": hogs=4x4: expected a whole number from 0

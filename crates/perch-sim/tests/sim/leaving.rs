@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::Era;
-use perch_sim::Dist;
+use perch_policy::{Era, Mode, Modes, Policy};
 use perch_sim::workload::Op;
+use perch_sim::{Dist, Scenario};
 
-use crate::common::{checked, machine, of_tasks, scenario, task, traced, wakee, waker};
+use crate::common::{checked, machine, of_tasks, scenario, task, traced, wakee, waker, workload};
 
 const LEAVES_NS: u64 = 2000;
 
@@ -76,4 +76,17 @@ fn a_cpu_is_idle_once_it_has_switched() {
         let near = switch_out_ns..=switch_out_ns + 500;
         assert!(waits.iter().all(|ns| near.contains(ns)), "{switch_out_ns}: {waits:?}");
     }
+}
+
+/// At 1.28 s of this run a busy CPU's pass takes both tasks of a CPU that leaves its idle loop for them.
+/// That CPU idles on, and hears of its next wakee.
+#[test]
+fn a_cpu_whose_wakees_are_taken_hears_of_the_next() {
+    let machine = machine("pixel3");
+    let load = workload(&machine, "hackbench:loops=200,write_ns=4150,read_ns=3000");
+    let run = scenario(&machine, Era::V5_5, load, [0, 20_000]);
+    let modes = Modes { capacity: Mode::Posted, ..Modes::default() };
+    let policy = Policy::new(Era::V5_5, modes);
+    let run = Scenario { policy, hz: 250, seed: 12_166_458_314_051_207_855, ..run };
+    assert!(run.run().is_ok());
 }
