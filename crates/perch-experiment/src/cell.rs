@@ -65,8 +65,8 @@ pub(crate) struct LoadResult<'a> {
     pub effort: Effort,
     /// True where that is too short for a verdict.
     pub is_short: bool,
-    /// The description of each of the load's scores.
-    pub scores: Vec<Described>,
+    /// Of each of the load's scores, whether more is better.
+    pub higher_is_better: Vec<bool>,
     /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
     /// repetition.
     pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
@@ -75,14 +75,6 @@ pub(crate) struct LoadResult<'a> {
     pub transients: Vec<Vec<Option<f64>>>,
     /// The seed of a bootstrap's draws.
     pub draws: u64,
-}
-
-/// The properties of a score that do not depend on its value.
-#[derive(Clone, Debug)]
-pub(crate) struct Described {
-    pub name: String,
-    pub unit: &'static str,
-    pub higher_is_better: bool,
 }
 
 impl LoadResult<'_> {
@@ -223,7 +215,7 @@ impl CellReport {
             place: cell.place.clone(),
             row: cell.row.clone(),
             unit: found.load.scores[cell.score].unit.clone(),
-            higher_is_better: found.scores[cell.score].higher_is_better,
+            higher_is_better: found.higher_is_better[cell.score],
             machine: found.load.machine.name.clone(),
             published: published.clone(),
             simulated: Simulated {
@@ -321,7 +313,7 @@ mod tests {
             effort: load().effort,
             is_short: false,
             transients: Vec::new(),
-            scores: vec![Described { name: "s".to_string(), unit: "u", higher_is_better: true }],
+            higher_is_better: vec![true],
             arms: vec![("baseline", vec![vec![baseline; 2]]), ("patched", vec![vec![patched; 2]])],
             draws: 1,
         };

@@ -21,7 +21,6 @@ use crate::MODEL;
 use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::pool::Progress;
-use crate::raw::{self, Each};
 use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::tally::{ArmCpus, WakeLatency};
@@ -135,13 +134,24 @@ pub struct Comparison {
     pub contention: Vec<Contention>,
 }
 
+impl Comparison {
+    fn forget_iterations(&mut self) {
+        let arms = self.scores.iter_mut().flat_map(|score| &mut score.arms);
+        arms.for_each(|arm| arm.iterations = Vec::new());
+    }
+}
+
 /// Runs a comparison.
 ///
 /// # Errors
 /// Returns [`ExperimentError::Argument`] when the arms, the workload or a number make no sense, and
 /// [`ExperimentError::Run`] when a simulation fails.
 pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, ExperimentError> {
-    compare_raw(spec, progress, &mut |_| Ok(()))
+    let mut found = compare_in_full(spec, progress)?;
+    if !spec.statistics {
+        found.forget_iterations();
+    }
+    Ok(found)
 }
 
 /// Refuses what [`compare`] would refuse, and simulates nothing.
@@ -153,28 +163,20 @@ pub fn check_comparison(spec: &CompareSpec) -> Result<(), ExperimentError> {
     affordable(spec, &workload).map(drop)
 }
 
-/// Runs a comparison like [`compare`], and also hands every repetition's scores to `each`: the
-/// scores that the means are made of.
+/// Runs a comparison like [`compare`], and always keeps the iterations that the means are made of.
 ///
 /// # Errors
-/// Returns the errors of [`compare`], and those of `each`.
-pub fn compare_raw(
+/// Returns the errors of [`compare`].
+pub fn compare_in_full(
     spec: &CompareSpec,
     progress: Progress,
-    each: Each,
 ) -> Result<Comparison, ExperimentError> {
     let workload = check(spec)?;
     let jobs = affordable(spec, &workload)?;
     let (mut found, window) = Rounds::new(spec, &workload, jobs, progress).run()?;
     let parts = parts(spec);
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
-    let mut scores = scores(spec, &mut found, draws);
-    let seed_of = |repetition| seed(spec.seed, &parts, repetition);
-    raw::of_comparison(spec, &scores, &seed_of, each)?;
-    if !spec.statistics {
-        let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
-        arms.for_each(|arm| arm.iterations = Vec::new());
-    }
+    let scores = scores(spec, &mut found, draws);
     let tallies = found.arms.iter().zip(&spec.arms).map(|(found, arm)| {
         let tally = &found.tally;
         (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))

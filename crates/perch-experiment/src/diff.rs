@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Two results of the same question set side by side: what an old build or kernel answered, and
+//! Two comparisons of the same question set side by side: what an old build or kernel answered, and
 //! what a new one answers.
-
-mod report;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,8 +9,6 @@ use crate::compare::{ArmScore, Comparison, CountRow, ScoreRow};
 use crate::gate::Change;
 use crate::report::ArmModes;
 use crate::stats::{Delta, Sample, welch};
-
-pub use report::{CellDiff, ReportDiff, ReportsDiff};
 
 /// The changes from an old comparison to a new one. The field names are the keys of the JSON that
 /// docs/formats.md describes.

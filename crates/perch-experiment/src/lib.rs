@@ -28,7 +28,6 @@ mod line;
 mod model;
 mod pool;
 mod published;
-mod raw;
 mod report;
 mod run;
 mod schema;
@@ -49,12 +48,10 @@ pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
     ArmKernel, ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec,
     Measurement, Plan, ScoreRow, StatisticScore, Unsettled, Window, check_comparison, compare,
-    compare_measured, compare_raw, watch,
+    compare_in_full, compare_measured, watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
-pub use diff::{
-    ArmDiff, CellDiff, CountDiff, Diff, Difference, ReportDiff, ReportsDiff, ScoreDiff,
-};
+pub use diff::{ArmDiff, CountDiff, Diff, Difference, ScoreDiff};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;
@@ -67,9 +64,8 @@ pub use model::{
 };
 pub use pool::Progress;
 pub use published::{Printed, Published, Repeat};
-pub use raw::{Each, Repetition};
 pub use report::{ArmIterations, ArmModes, Iterations, Report};
-pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
+pub use run::{OnTable, RunOptions, foresee, run, run_tables};
 pub use schema::{comparison_schema, diff_schema, result_schema};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;

@@ -55,7 +55,7 @@ impl Iterations {
             machine: load.machine.name.clone(),
             workload: load.workload.clone(),
             unit: load.scores[0].unit.clone(),
-            higher_is_better: found.scores[0].higher_is_better,
+            higher_is_better: found.higher_is_better[0],
             arms: arms.collect(),
         })
     }

@@ -17,7 +17,6 @@ use crate::error::ExperimentError;
 use crate::glob;
 use crate::model::{Cell, Effort, Experiment, Load};
 use crate::pool::{self, Progress};
-use crate::raw::{self, Each};
 use crate::report::Report;
 use crate::tally::Tallies;
 use crate::thoroughness::Thoroughness;
@@ -95,40 +94,25 @@ pub fn run(
     options: &RunOptions,
     progress: Progress,
 ) -> Result<Report, ExperimentError> {
-    run_raw(experiment, options, progress, &mut |_| Ok(()))
+    run_tables(experiment, options, progress, &mut |_| {})
 }
 
-/// Runs `experiment` like [`run()`], and also hands out every repetition's scores: the scores that
-/// the report's figures are made of, table by table, when all simulations are done.
-///
-/// # Errors
-/// Returns the errors of [`run()`], and those of `each`.
-pub fn run_raw(
-    experiment: &Experiment,
-    options: &RunOptions,
-    progress: Progress,
-    each: Each,
-) -> Result<Report, ExperimentError> {
-    run_tables(experiment, options, progress, each, &mut |_| {})
-}
-
-/// Runs `experiment` like [`run_raw`], and also calls `table` as soon as a table is finished, with
+/// Runs `experiment` like [`run()`], and also calls `table` as soon as a table is finished, with
 /// the report of all tables that are. Tables are finished in the order of the experiment.
 ///
 /// # Errors
-/// Returns the errors of [`run_raw`].
+/// Returns the errors of [`run()`].
 pub fn run_tables(
     experiment: &Experiment,
     options: &RunOptions,
     progress: Progress,
-    each: Each,
     table: OnTable,
 ) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
     let tallies = Tallies::new(experiment);
     let simulator =
         Kernel { experiment, topologies: &topologies, tallies: &tallies, budget: options.budget };
-    let mut report = run_with(experiment, options, (progress, each, table), &simulator)?;
+    let mut report = run_with(experiment, options, (progress, table), &simulator)?;
     report.loads = tallies.found();
     let machines = topologies.machines();
     let ran = |name: &str| report.loads.iter().any(|load| load.machine == name);
@@ -141,7 +125,7 @@ pub fn run_tables(
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
-    (progress, each, table): (Progress, Each, OnTable),
+    (progress, table): (Progress, OnTable),
     simulator: &impl Simulate,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
@@ -170,9 +154,6 @@ fn run_with(
     gathered.effort = options.repetitions.is_none().then_some(options.thoroughness);
     let mut queue = Queue::new(&mut gathered, options, simulator, table);
     pool::run_lists(&mut queue, jobs, progress, |trial| simulator.simulate(trial))?;
-    for result in gathered.results() {
-        raw::of_load(experiment, base, &arms, result, &cells, each)?;
-    }
     Ok(gathered.report())
 }
 

@@ -4,7 +4,7 @@
 use schemars::{JsonSchema, Schema};
 
 use crate::compare::Comparison;
-use crate::diff::{Diff, ReportDiff};
+use crate::diff::Diff;
 use crate::report::Report;
 
 /// The form that the experiments of one command have in JSON.
@@ -16,19 +16,6 @@ enum Results {
     One(Box<Report>),
     /// Of several.
     Several(Vec<Report>),
-}
-
-/// The form that the changes between two files have in JSON.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "only its schema is asked for")]
-enum Diffs {
-    /// Of two comparisons.
-    Comparisons(Box<Diff>),
-    /// Of two results of one experiment.
-    Experiment(Box<ReportDiff>),
-    /// Of two results of several.
-    Experiments(Vec<ReportDiff>),
 }
 
 /// Returns the schema of what `perch compare --format json` writes.
@@ -43,5 +30,5 @@ pub fn result_schema() -> Schema {
 
 /// Returns the schema of what `perch diff --format json` writes.
 pub fn diff_schema() -> Schema {
-    perch_file::result_schema::<Diffs>("result of perch diff")
+    perch_file::result_schema::<Diff>("result of perch diff")
 }

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tables of a diff: what an old result and a new one answer to the same question.
 
-mod report;
-
 use std::fmt::Write as _;
 
-use perch_experiment::{ArmDiff, CountDiff, Diff, ScoreDiff};
+use perch_experiment::{CountDiff, Diff, ScoreDiff};
 
 use crate::experiment::{finite, optional};
 use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
 use crate::grid::Grid;
 use crate::records::{json, write_csv};
-
-pub use report::report_diffs;
 
 /// Tables leave out counts that moved by less than this, in percent. CSV and JSON have them all.
 const SHOWN_PCT: f64 = 1.0;
@@ -93,37 +89,36 @@ fn count_grid(counts: &[&CountDiff]) -> Grid {
     grid
 }
 
-/// Returns the header of a CSV whose lines say with `what` which figure an arm's change is of.
-fn header(what: &[&str]) -> Vec<String> {
-    let change = ["arm", "old", "old_ci95", "new", "new_ci95", "delta_pct", "delta_ci95_pct"];
-    let columns = what.iter().chain(&change);
-    columns.map(|column| column.to_string()).collect()
-}
-
-/// Returns the line of one arm's change.
-fn record(what: &[&str], arm: &ArmDiff) -> Vec<String> {
-    let change = [
-        arm.arm.clone(),
-        arm.old.to_string(),
-        optional(arm.old_ci95),
-        arm.new.to_string(),
-        optional(arm.new_ci95),
-        finite(arm.delta_pct),
-        optional(arm.delta_ci95_pct),
-    ];
-    let what = what.iter().map(|word| word.to_string());
-    what.chain(change).collect()
-}
-
 /// Writes one line per figure.
 fn csv(diff: &Diff) -> String {
-    let mut records = vec![header(&["kind", "name", "unit"])];
+    let header = [
+        "kind",
+        "name",
+        "unit",
+        "arm",
+        "old",
+        "old_ci95",
+        "new",
+        "new_ci95",
+        "delta_pct",
+        "delta_ci95_pct",
+    ];
+    let mut records = vec![header.map(str::to_string).to_vec()];
     for score in &diff.scores {
-        let lines = score.arms.iter().map(|arm| {
-            let what = ["score", &score.name, &score.unit];
-            record(&what, arm)
-        });
-        records.extend(lines);
+        records.extend(score.arms.iter().map(|arm| {
+            vec![
+                "score".to_string(),
+                score.name.clone(),
+                score.unit.clone(),
+                arm.arm.clone(),
+                arm.old.to_string(),
+                optional(arm.old_ci95),
+                arm.new.to_string(),
+                optional(arm.new_ci95),
+                finite(arm.delta_pct),
+                optional(arm.delta_ci95_pct),
+            ]
+        }));
     }
     let counts = diff.counts.iter().map(|count| {
         vec![

@@ -2,7 +2,6 @@
 //! The formats that `--format` takes.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::paste::Paste;
@@ -78,18 +77,6 @@ impl fmt::Display for UnknownFormat {
 }
 
 impl std::error::Error for UnknownFormat {}
-
-/// The error for a file whose ending names no format in which records are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownEnding(pub PathBuf);
-
-impl fmt::Display for UnknownEnding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: its ending says how it is written, expected .csv or .json", self.0.display())
-    }
-}
-
-impl std::error::Error for UnknownEnding {}
 
 impl FromStr for Format {
     type Err = UnknownFormat;

@@ -21,7 +21,6 @@ mod latency;
 mod line;
 mod paste;
 mod perfetto;
-mod raw;
 mod records;
 mod results;
 mod settled;
@@ -31,10 +30,10 @@ mod trust;
 
 pub use comparison::comparison;
 pub use contention::contention;
-pub use diff::{diff, report_diffs};
+pub use diff::diff;
 pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
-pub use format::{Format, ResultFormat, UnknownEnding, UnknownFormat};
+pub use format::{Format, ResultFormat, UnknownFormat};
 pub use gate::{gate_case, gate_words};
 pub use grid::{Align, Grid};
 #[cfg(feature = "pages")]
@@ -42,7 +41,6 @@ pub use html::html;
 pub use junit::{TestCase, TestOutcome, junit};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
-pub use raw::{RawFormat, RawWriter, raw_schema};
 pub use records::{json, write_csv};
 pub use results::{Defect, Results, ResultsError};
 pub use trust::{trust_lines, trust_lines_of_many};

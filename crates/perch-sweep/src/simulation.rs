@@ -8,8 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perch_experiment::{
-    Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Unsettled, Window,
-    nulls_are_nan,
+    Arm, CompareSpec, Comparison, CountRow, Plan, Thoroughness, Unsettled, Window, nulls_are_nan,
 };
 use perch_machine::Machine;
 use perch_policy::Era;
@@ -405,15 +404,7 @@ impl Prepared {
     /// Returns the reason why the simulation failed.
     pub fn run(&self) -> Result<Found, SweepError> {
         let spec = self.spec(self.known()?);
-        let mut values: Vec<Vec<f64>> = Vec::new();
-        let comparison = perch_experiment::compare_raw(&spec, &|_, _| {}, &mut |found| {
-            match (found.repetition, values.last_mut()) {
-                (1.., Some(last)) => last.push(found.value),
-                _ => values.push(vec![found.value]),
-            }
-            Ok::<_, ExperimentError>(())
-        })?;
-        Ok(Found::of(comparison, values))
+        Ok(Found::of(perch_experiment::compare_in_full(&spec, &|_, _| {})?))
     }
 }
 
@@ -428,16 +419,17 @@ impl Found {
         Unsettled::of(self.window.as_ref(), score.transient_ms)
     }
 
-    fn of(comparison: Comparison, values: Vec<Vec<f64>>) -> Found {
+    /// Returns what a comparison of one arm found.
+    fn of(comparison: Comparison) -> Found {
         let window = comparison.window;
-        let scores = comparison.scores.into_iter().zip(values);
-        let scores = scores.map(|(score, values)| {
-            let transient_ms = score.arms.first().and_then(|arm| arm.transient_ms);
+        let scores = comparison.scores.into_iter().map(|mut score| {
+            let arm = score.arms.swap_remove(0);
+            let transient_ms = arm.transient_ms;
             ScoreFound {
                 name: score.name,
                 unit: score.unit,
                 higher_is_better: score.higher_is_better,
-                values,
+                values: arm.iterations,
                 settled: Unsettled::of(window.as_ref(), transient_ms).is_none(),
                 transient_ms,
             }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Arguments that several commands take, and functions that read their values.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 use perch_experiment::Thoroughness;
 use perch_report::{Origin, ResultFormat};
@@ -33,10 +31,6 @@ pub struct Common {
     /// Threads to simulate on; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub jobs: Option<u32>,
-    /// Also write every repetition's scores, one per line, to a file whose ending says how: .csv
-    /// or .json
-    #[arg(long, value_name = "FILE")]
-    pub raw: Option<PathBuf>,
     /// Memory that the tasks of the workloads and the scores of all repetitions may take, as perch
     /// foresees it; what asks for more is refused, and fewer threads simulate where all of them would
     /// take more

@@ -23,7 +23,6 @@ use crate::fresh::Fresh;
 use crate::gate;
 use crate::meter::{Meter, MeteredWatch, Unit};
 use crate::output::{Failure, emit_as, say};
-use crate::raw::Raw;
 #[cfg(feature = "record")]
 use record::SimulatedRecording;
 
@@ -133,11 +132,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
     }
     let meter = Meter::new(&spec.workload, Unit::Each, common.quiet);
-    let mut raw = Raw::begin(common.raw.as_deref())?;
     let advance = |done, total| meter.advance(done as u64, total as u64);
-    let result = perch_experiment::compare_raw(&spec, &advance, &mut |r| raw.add(r))?;
+    let result = perch_experiment::compare(&spec, &advance)?;
     meter.say_simulated(spec.jobs);
-    raw.finish()?;
     if let Some(file) = &arguments.trace {
         let begin = |out, scenario: &_| trace(out, &spec, scenario);
         watch(&spec, file, common.quiet, "trace", begin)?;

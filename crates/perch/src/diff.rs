@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch diff`: an old result of `perch compare` or `perch experiment run` against a new one.
+//! `perch diff`: an old result of `perch compare` against a new one.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use perch_experiment::{Change, Diff, Difference, Report, ReportsDiff};
-use perch_report::{Format, Results, diff, report_diffs};
+use perch_experiment::{Comparison, Diff, Difference};
+use perch_report::{Format, Results, diff};
 
 use crate::gate::Gates;
 use crate::output::{Failure, emit_as, say};
@@ -14,8 +14,7 @@ use crate::results::results;
 /// The arguments of `perch diff`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The old result: of perch compare, perch lab compare or perch experiment run, with --format json; -
-    /// is stdin
+    /// The old result: of perch compare or perch lab compare, with --format json; - is stdin
     #[arg(value_name = "OLD.json", value_hint = ValueHint::FilePath)]
     old: PathBuf,
     /// The new result of the same question, by another build or kernel
@@ -42,95 +41,48 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "both results are -, and stdin has one; expected a file for one of them",
         ));
     }
-    match (results(old_path)?, results(new_path)?) {
-        (Results::Comparison(old), Results::Comparison(new)) => {
-            comparisons(arguments, &Diff::of(&old, &new))
-        }
-        (Results::Experiments(old), Results::Experiments(new)) => {
-            experiments(arguments, &old, &new)
-        }
-        (old, new) => Err(Failure::input(format!(
-            "{} is {}, and {} is {}; expected two results of perch compare, of perch lab compare or of \
-             perch experiment run, with --format json",
-            old_path.display(),
-            kind(&old),
-            new_path.display(),
-            kind(&new)
-        ))),
-    }
-}
-
-fn kind(results: &Results) -> &'static str {
-    match results {
-        Results::Comparison(_) => "a result of perch compare",
-        Results::Experiments(_) => "a result of perch experiment run",
-    }
-}
-
-/// The changes between the two files, of either kind.
-struct Changes<'a> {
-    /// The differences between the questions, in words.
-    differs: Vec<String>,
-    /// Everything else that is not in both.
-    notes: Vec<&'a String>,
-    /// The repetitions of each arm, where there are most.
-    repetitions: u32,
-    /// The workload or the experiments.
-    of: String,
-    changes: Vec<Change<'a>>,
-    /// The text for stdout.
-    text: String,
-}
-
-fn comparisons(arguments: &Arguments, found: &Diff) -> Result<(), Failure> {
-    let [old, new] = found.repetitions;
-    answer(
-        arguments,
-        Changes {
-            differs: found.differs.iter().map(words).collect(),
-            notes: found.notes.iter().collect(),
-            repetitions: old.min(new),
-            of: found.workload.clone(),
-            changes: found.changes(),
-            text: diff(found, arguments.format),
-        },
-    )
-}
-
-fn experiments(arguments: &Arguments, old: &[Report], new: &[Report]) -> Result<(), Failure> {
-    let found = ReportsDiff::of(old, new);
-    let all = &found.experiments;
-    if all.is_empty() {
-        let names = |reports: &[Report]| {
-            let names = reports.iter().map(|report| report.experiment.as_str());
-            names.collect::<Vec<_>>().join(", ")
-        };
+    let (old, new) = (comparison(old_path)?, comparison(new_path)?);
+    let found = Diff::of(&old, &new);
+    let files = format!("{} and {}", old_path.display(), new_path.display());
+    if !arguments.anyway && !found.differs.is_empty() {
+        let differs: Vec<String> = found.differs.iter().map(words).collect();
         return Err(Failure::input(format!(
-            "{} is of {}, and {} of {}; expected results of the same experiment",
-            arguments.old.display(),
-            names(old),
-            arguments.new.display(),
-            names(new)
+            "{files} answer different questions: {}; --anyway compares them all the same",
+            differs.join("; ")
         )));
     }
-    let differs = all.iter().flat_map(|one| {
-        let differs = one.differs.iter();
-        differs.map(move |differs| format!("{}: {}", one.experiment, words(differs)))
-    });
-    let cells = all.iter().flat_map(|one| &one.cells);
-    let repetitions = cells.map(|cell| cell.repetitions[0].min(cell.repetitions[1]));
-    let names = all.iter().map(|one| one.experiment.as_str());
-    answer(
-        arguments,
-        Changes {
-            differs: differs.collect(),
-            notes: (found.notes.iter()).chain(all.iter().flat_map(|one| &one.notes)).collect(),
-            repetitions: repetitions.max().unwrap_or(0) as u32,
-            of: names.collect::<Vec<_>>().join(", "),
-            changes: found.changes(),
-            text: report_diffs(all, arguments.format),
-        },
-    )
+    let changes = found.changes();
+    let mut arms: Vec<&str> = Vec::new();
+    for change in &changes {
+        if !arms.contains(&change.arm) {
+            arms.push(change.arm);
+        }
+    }
+    if arms.is_empty() {
+        return Err(Failure::input(format!(
+            "{files} have no arm and score in common: {}",
+            found.notes.join("; ")
+        )));
+    }
+    let repetitions = found.repetitions[0].min(found.repetitions[1]);
+    let gates = (arguments.gates).begin(None, &arms, repetitions, arguments.quiet)?;
+    if !arguments.quiet {
+        found.notes.iter().for_each(say);
+    }
+    emit_as(arguments.format, &diff(&found, arguments.format))?;
+    gates.judge(&found.workload, &changes)
+}
+
+/// Reads a result of `perch compare`.
+fn comparison(path: &Path) -> Result<Comparison, Failure> {
+    match results(path)? {
+        Results::Comparison(found) => Ok(*found),
+        Results::Experiments(_) => Err(Failure::input(format!(
+            "{} is a result of perch experiment run; expected one of perch compare or of perch lab \
+             compare, with --format json (perch experiment check compares experiments)",
+            path.display()
+        ))),
+    }
 }
 
 fn words(differs: &Difference) -> String {
@@ -140,34 +92,4 @@ fn words(differs: &Difference) -> String {
     });
     let key = differs.key;
     format!("{key} is {old} in the old and {new} in the new one")
-}
-
-/// Prints the changes, and judges them.
-fn answer(arguments: &Arguments, found: Changes) -> Result<(), Failure> {
-    let files = format!("{} and {}", arguments.old.display(), arguments.new.display());
-    if !arguments.anyway && !found.differs.is_empty() {
-        return Err(Failure::input(format!(
-            "{files} answer different questions: {}; --anyway compares them all the same",
-            found.differs.join("; ")
-        )));
-    }
-    let mut arms: Vec<&str> = Vec::new();
-    for change in &found.changes {
-        if !arms.contains(&change.arm) {
-            arms.push(change.arm);
-        }
-    }
-    if arms.is_empty() {
-        let notes: Vec<&str> = found.notes.iter().map(|note| note.as_str()).collect();
-        return Err(Failure::input(format!(
-            "{files} have no arm and score in common: {}",
-            notes.join("; ")
-        )));
-    }
-    let gates = (arguments.gates).begin(None, &arms, found.repetitions, arguments.quiet)?;
-    if !arguments.quiet {
-        found.notes.iter().for_each(say);
-    }
-    emit_as(arguments.format, &found.text)?;
-    gates.judge(&found.of, &found.changes)
 }

@@ -16,7 +16,6 @@ use perch_report::{
 use crate::arguments::{Common, Effort, at_least_one, origin};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit, emit_as, say};
-use crate::raw::Raw;
 use check::CheckArguments;
 
 /// The subcommands of `perch experiment`.
@@ -108,7 +107,6 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     if !common.quiet && options.events_a_row().is_none() {
         say_how_long(&loaded, &options);
     }
-    let mut raw = Raw::begin(common.raw.as_deref())?;
     let mut reports = Vec::new();
     let mut shown = Shown::default();
     for (name, experiment) in &loaded {
@@ -118,19 +116,12 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         let mut table = |report: &Report| {
             meter.suspend(|| before.show_tables(report));
         };
-        let report = perch_experiment::run_tables(
-            experiment,
-            &options,
-            &advance,
-            &mut |r| raw.add(r),
-            &mut table,
-        );
+        let report = perch_experiment::run_tables(experiment, &options, &advance, &mut table);
         // The error of a run names the cell, and the experiment by the name that its file has in it.
         let report = report.map_err(|error| Failure::from(error).of(name))?;
         reports.push(report);
         meter.say_simulated(options.jobs);
     }
-    raw.finish()?;
     let whole = match common.format {
         ResultFormat::Plain(format) => experiments(&reports, format),
         ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),

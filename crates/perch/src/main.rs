@@ -32,7 +32,6 @@ mod meter;
 #[cfg(feature = "lab")]
 mod notified;
 mod output;
-mod raw;
 #[cfg(feature = "record")]
 mod record;
 #[cfg(feature = "record")]

@@ -33,7 +33,6 @@ const FORMS: &[Form] =
         ("experiment-run", "the JSON of perch experiment run", || {
             text(&perch_experiment::result_schema())
         }),
-        ("raw", "what --raw FILE.json writes", || text(&perch_report::raw_schema())),
         ("diff", "the JSON of perch diff", || text(&perch_experiment::diff_schema())),
         ("simulate", "the JSON of perch simulate, and each line of perch store export", || {
             text(&result_schema::<perch_sweep::Stored>("result of perch simulate"))

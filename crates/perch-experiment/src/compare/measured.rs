@@ -11,7 +11,6 @@ use super::{Comparison, ScoreRow};
 use crate::MODEL;
 use crate::error::ExperimentError;
 use crate::pool::{self, Progress};
-use crate::raw::{Each, Repetition};
 use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
@@ -63,17 +62,15 @@ pub struct Measurement {
     pub seed: u64,
 }
 
-/// Makes all measurements by calls of `measure`, and compares the arms. Hands every repetition's
-/// scores to `each`.
+/// Makes all measurements by calls of `measure`, and compares the arms.
 ///
 /// # Errors
 /// [`ExperimentError::Argument`] when there is no arm, two have the same name or a number makes no
 /// sense; [`ExperimentError::Run`] with the words of `measure` when a measurement fails, and when
-/// a measurement has other scores than the first one; and those of `each`.
+/// a measurement has other scores than the first one.
 pub fn compare_measured<E: Display>(
     spec: &MeasuredSpec,
     progress: Progress,
-    each: Each,
     measure: impl Fn(Measurement) -> Result<Vec<MeasuredScore>, E> + Sync,
 ) -> Result<Comparison, ExperimentError> {
     check(spec)?;
@@ -119,15 +116,8 @@ pub fn compare_measured<E: Display>(
             arms: arm_scores(arms, values, spec.statistics, draws),
         }
     });
-    let mut scores: Vec<ScoreRow> = rows.collect();
-    for score in &scores {
-        hand_out(spec, score, &|repetition| seed(spec.seed, &parts, repetition), each)?;
-    }
-    if !spec.statistics {
-        let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
-        arms.for_each(|arm| arm.iterations = Vec::new());
-    }
-    Ok(Comparison {
+    let scores = rows.collect();
+    let mut found = Comparison {
         machine: spec.machine.name.clone(),
         place: Some(spec.place.clone()),
         workload: spec.workload.clone(),
@@ -154,7 +144,11 @@ pub fn compare_measured<E: Display>(
         guests: Vec::new(),
         totals: Vec::new(),
         contention: Vec::new(),
-    })
+    };
+    if !spec.statistics {
+        found.forget_iterations();
+    }
+    Ok(found)
 }
 
 fn check(spec: &MeasuredSpec) -> Result<(), ExperimentError> {
@@ -207,39 +201,6 @@ fn names(scores: &[MeasuredScore]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Hands out the values of one score, arm by arm.
-fn hand_out(
-    spec: &MeasuredSpec,
-    score: &ScoreRow,
-    seed_of: &dyn Fn(u32) -> u64,
-    each: Each,
-) -> Result<(), ExperimentError> {
-    let arms = spec.arms.iter().zip(&spec.kernels);
-    for (found, (arm, kernel)) in score.arms.iter().zip(arms) {
-        for (repetition, &value) in (0..).zip(&found.iterations) {
-            each(&Repetition {
-                experiment: None,
-                benchmark: None,
-                place: None,
-                row: None,
-                machine: &spec.machine.name,
-                workload: &spec.workload,
-                era: &kernel.release,
-                arm: &arm.name,
-                modes: &arm.modes,
-                repetition,
-                seed: seed_of(repetition),
-                score: &score.name,
-                unit: &score.unit,
-                higher_is_better: score.higher_is_better,
-                value,
-                divisor: 1.0,
-            })?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,23 +244,20 @@ mod tests {
             let by_seed = 10.0 + (at.seed % 8) as f64 + f64::from(at.repetition);
             score("time", by_seed * (1 + at.arm) as f64)
         };
-        let mut raw = Vec::new();
-        let mut note = |one: &Repetition| {
-            raw.push((one.arm.to_string(), one.repetition, one.seed, one.value));
-            Ok(())
-        };
-        let found = compare_measured(&spec, &|_, _| {}, &mut note, measure).unwrap();
-        assert_eq!(raw.len(), 6);
-        for (a, b) in raw[..3].iter().zip(&raw[3..]) {
-            assert_eq!((a.1, a.2, 2.0 * a.3), (b.1, b.2, b.3));
-        }
+        spec.statistics = true;
+        let in_full = compare_measured(&spec, &|_, _| {}, measure).unwrap();
+        let [a, b] = [0, 1].map(|arm| &in_full.scores[0].arms[arm].iterations);
+        assert_eq!((a.len(), b.len()), (3, 3));
+        assert!(a.iter().zip(b).all(|(a, b)| 2.0 * a == *b), "{a:?}, {b:?}");
+        spec.statistics = false;
+        let found = compare_measured(&spec, &|_, _| {}, measure).unwrap();
         let [a, b] = &found.scores[0].arms[..] else {
             panic!("two arms");
         };
         assert!((b.delta_pct - 100.0).abs() < 1e-9 && a.delta_pct == 0.0);
         assert!(a.ci95.unwrap() > 0.0 && a.iterations.is_empty());
         spec.jobs = 4;
-        let parallel = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure).unwrap();
+        let parallel = compare_measured(&spec, &|_, _| {}, measure).unwrap();
         assert_eq!(found, parallel);
     }
 
@@ -308,22 +266,15 @@ mod tests {
         let mut spec = spec(&["old", "new", "perch"], 2);
         spec.kernels[0].release = "6.18".to_string();
         spec.kernels[0].hz = 100;
-        let mut raw = Vec::new();
-        let mut note = |one: &Repetition| {
-            raw.push((one.arm.to_string(), one.era.to_string(), one.seed));
-            Ok(())
-        };
         let measure = |at: Measurement| score("time", (at.seed % 1000) as f64 + 1.0);
-        let found = compare_measured(&spec, &|_, _| {}, &mut note, measure).unwrap();
+        let found = compare_measured(&spec, &|_, _| {}, measure).unwrap();
         assert_eq!((found.era.as_str(), found.hz), ("6.18 and 7.2", 0));
         assert_eq!(found.kernels, spec.kernels);
-        assert_eq!((raw[0].1.as_str(), raw[2].1.as_str()), ("6.18", "7.2"));
-        assert_eq!(raw[0].2, raw[2].2);
         for arm in &found.scores[0].arms[1..] {
             assert_eq!((arm.delta_pct, arm.delta_ci95_pct), (0.0, Some(0.0)));
         }
         spec.kernels.pop();
-        let refused = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure);
+        let refused = compare_measured(&spec, &|_, _| {}, measure);
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("one kernel per arm"), "{words}");
     }
@@ -332,7 +283,7 @@ mod tests {
     fn a_failure_and_another_score_name_the_arm() {
         let spec = spec(&["stock", "perch"], 2);
         let run = |measure: &(dyn Fn(Measurement) -> Measured + Sync)| {
-            let found = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure);
+            let found = compare_measured(&spec, &|_, _| {}, measure);
             found.unwrap_err().to_string()
         };
         let words = run(&|at| match (at.arm, at.repetition) {
@@ -351,7 +302,7 @@ mod tests {
     fn arms_and_numbers_are_refused() {
         let refused = |spec: &MeasuredSpec| {
             let measure = |_| score("time", 1.0);
-            let found = compare_measured(spec, &|_, _| {}, &mut |_| Ok(()), measure);
+            let found = compare_measured(spec, &|_, _| {}, measure);
             found.unwrap_err().to_string()
         };
         assert!(refused(&spec(&[], 1)).contains("no arm"));

@@ -140,7 +140,7 @@ impl<'a> Gathered<'a> {
             load,
             effort,
             is_short: self.is_short[at],
-            scores: kept.scores.clone(),
+            higher_is_better: kept.higher_is_better.clone(),
             transients: kept.transients(),
             arms: names.zip(kept.values.iter().cloned()).collect(),
             draws: seed(self.base, &parts, 0),
@@ -153,10 +153,6 @@ impl<'a> Gathered<'a> {
         let here = |cell: &&&Cell| std::ptr::eq(&loads[cell.load], found.load);
         let cells = self.cells.iter().filter(here);
         cells.map(|cell| CellReport::new(cell, found))
-    }
-
-    pub fn results(&self) -> &[LoadResult<'a>] {
-        &self.results
     }
 
     /// Returns the report of the tables that are finished.

@@ -3,7 +3,6 @@
 
 use perch_sim::C2c;
 
-use crate::cell::Described;
 use crate::contention::LineSums;
 use crate::transient::Course;
 
@@ -13,7 +12,7 @@ pub(super) struct Scored {
     pub value: f64,
     /// Its values in the batches of the measured time.
     pub course: Vec<Option<f64>>,
-    pub what: Described,
+    pub higher_is_better: bool,
 }
 
 /// The result of one simulation.
@@ -29,8 +28,8 @@ pub(super) struct Found {
 
 /// The scores and sums of one load's simulations.
 pub(super) struct Kept {
-    /// The description of each score. The workload determines it, so all simulations have the same.
-    pub scores: Vec<Described>,
+    /// Of each score, whether more is better: by the workload, so the same in all simulations.
+    pub higher_is_better: Vec<bool>,
     /// The values by arm, then by score, one a repetition.
     pub values: Vec<Vec<Vec<f64>>>,
     /// The courses over the measured time by arm, then by score.
@@ -42,7 +41,7 @@ pub(super) struct Kept {
 impl Kept {
     pub fn new(arms: usize) -> Kept {
         Kept {
-            scores: Vec::new(),
+            higher_is_better: Vec::new(),
             values: vec![Vec::new(); arms],
             courses: vec![Vec::new(); arms],
             lines: (0..arms).map(|_| LineSums::default()).collect(),
@@ -73,8 +72,9 @@ impl Kept {
         let each = courses.iter_mut().zip(&found.scores);
         each.for_each(|(course, score)| course.add(&score.course));
         self.lines[arm].add(found.lines.as_deref(), found.kernel_pct);
-        if self.scores.is_empty() {
-            self.scores = found.scores.into_iter().map(|score| score.what).collect();
+        if self.higher_is_better.is_empty() {
+            self.higher_is_better =
+                found.scores.iter().map(|score| score.higher_is_better).collect();
         }
     }
 }

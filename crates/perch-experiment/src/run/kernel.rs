@@ -13,7 +13,6 @@ use super::gathered::is_of;
 use super::kept::{Found, Scored};
 use super::plan::Trial;
 use crate::arm::Arm;
-use crate::cell::Described;
 use crate::error::ExperimentError;
 use crate::model::{Effort, Experiment, Load, Wanted};
 use crate::tally::Tallies;
@@ -209,10 +208,6 @@ fn read(
     Ok(Scored {
         value: score.value,
         course: batches.iter().map(|batch| batch.scores[index]).collect(),
-        what: Described {
-            name: score.name.clone(),
-            unit: score.unit,
-            higher_is_better: score.higher_is_better,
-        },
+        higher_is_better: score.higher_is_better,
     })
 }

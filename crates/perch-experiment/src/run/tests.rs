@@ -4,7 +4,6 @@
 use super::kept::{Found, Scored};
 use super::plan::Trial;
 use super::*;
-use crate::cell::Described;
 use crate::library;
 use crate::statistic::Statistic;
 use crate::testing::{FIGURES, STATISTICS};
@@ -23,11 +22,7 @@ fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
 }
 
 fn scored(value: f64) -> Found {
-    let score = Scored {
-        value,
-        course: Vec::new(),
-        what: Described { name: "s".to_string(), unit: "u", higher_is_better: true },
-    };
+    let score = Scored { value, course: Vec::new(), higher_is_better: true };
     Found { scores: vec![score], lines: None, kernel_pct: 0.0 }
 }
 
@@ -37,22 +32,12 @@ impl<F: Fn(&Trial) -> Result<Found, ExperimentError> + Sync> Simulate for F {
     }
 }
 
-fn run_with(
-    experiment: &Experiment,
-    options: &RunOptions,
-    progress: Progress,
-    each: Each,
-    simulate: impl Simulate,
-) -> Result<Report, ExperimentError> {
-    super::run_with(experiment, options, (progress, each, &mut |_| {}), &simulate)
-}
-
 fn quietly(
     experiment: &Experiment,
     options: &RunOptions,
     simulate: impl Simulate,
 ) -> Result<Report, ExperimentError> {
-    run_with(experiment, options, &|_, _| {}, &mut |_| Ok(()), simulate)
+    super::run_with(experiment, options, (&|_, _| {}, &mut |_| {}), &simulate)
 }
 
 /// Every report on the way has the first tables of the last one, a table more each time.
@@ -62,7 +47,7 @@ fn tables_come_as_soon_as_they_are_finished_and_in_order() {
         let options = RunOptions { jobs, ..RunOptions::default() };
         let mut on_the_way = Vec::new();
         let mut table = |report: &Report| on_the_way.push(report.cells.clone());
-        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
+        let other: (Progress, OnTable) = (&|_, _| {}, &mut table);
         let all = super::run_with(&experiment(), &options, other, &formula).unwrap();
         assert_eq!(on_the_way.len(), 6);
         for cells in &on_the_way {
@@ -102,7 +87,7 @@ fn noisy(trial: &Trial) -> Result<Found, ExperimentError> {
     Ok(found)
 }
 
-/// The report, the raw scores and the tables on the way are the same to the last bit.
+/// The report and the tables on the way are the same to the last bit.
 #[test]
 fn the_result_does_not_depend_on_the_jobs() {
     for thoroughness in [Thoroughness::Quick, Thoroughness::Normal] {
@@ -113,15 +98,11 @@ fn the_result_does_not_depend_on_the_jobs() {
                 further: vec!["all".to_string()],
                 ..RunOptions::default()
             };
-            let (mut raw, mut on_the_way) = (Vec::new(), Vec::new());
-            let mut each = |r: &crate::Repetition| {
-                raw.push(format!("{r:?}"));
-                Ok(())
-            };
+            let mut on_the_way = Vec::new();
             let mut table = |report: &Report| on_the_way.push(report.clone());
-            let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut each, &mut table);
+            let other: (Progress, OnTable) = (&|_, _| {}, &mut table);
             let report = super::run_with(&experiment(), &options, other, &noisy).unwrap();
-            (report, raw, on_the_way)
+            (report, on_the_way)
         };
         let alone = result(1);
         assert_eq!(alone.0.cells.len(), 42);
@@ -149,7 +130,7 @@ fn the_failure_and_the_tables_before_it_do_not_depend_on_the_jobs() {
         let options = RunOptions { jobs, ..RunOptions::default() };
         let mut tables = 0;
         let mut table = |_: &Report| tables += 1;
-        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
+        let other: (Progress, OnTable) = (&|_, _| {}, &mut table);
         let error = super::run_with(&experiment(), &options, other, &fails).unwrap_err();
         assert_eq!(error.to_string(), "TCP_RR/node0/n=64", "the dearest first");
         assert_eq!(tables, 2);
@@ -388,5 +369,4 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
     assert!(error.to_string().contains("scores in us, the experiment in times"), "{error}");
 }
 
-mod raw;
 mod repeated;

@@ -84,8 +84,6 @@ pub struct Sheet {
     /// The set of CPUs to which the benchmark was pinned, or the machine it ran on; empty for a
     /// comparison.
     pub place: String,
-    /// The machine that was simulated.
-    pub machine: String,
     /// The arms; the others are compared with the first.
     pub arms: Vec<String>,
     /// The rows, at least one.
@@ -95,16 +93,6 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Returns the sheet with only the given arms.
-    pub fn only(&self, arms: &[usize]) -> Sheet {
-        let mut sheet = self.clone();
-        sheet.arms = arms.iter().map(|arm| self.arms[*arm].clone()).collect();
-        for (row, whole) in sheet.rows.iter_mut().zip(&self.rows) {
-            row.figures = arms.iter().map(|arm| whole.figures[*arm].clone()).collect();
-        }
-        sheet
-    }
-
     /// Returns the tables of a report, in its order; cells of several units at one place make one
     /// table.
     pub fn of_report(report: &Report) -> Vec<Sheet> {
@@ -123,7 +111,6 @@ impl Sheet {
         Sheet {
             benchmark: first.benchmark.clone(),
             place: first.place.clone(),
-            machine: first.machine.clone(),
             arms: ["baseline", "patched"].map(str::to_string).into_iter().chain(further).collect(),
             rows: cells.iter().map(Row::of_cell).collect(),
             iterations: iterations.map(|found| Iterations {
@@ -140,7 +127,6 @@ impl Sheet {
         let sheet = |benchmark: &str, rows, iterations| Sheet {
             benchmark: benchmark.to_string(),
             place: String::new(),
-            machine: comparison.machine.clone(),
             arms: arms.clone(),
             rows,
             iterations,

@@ -22,7 +22,6 @@ use super::spinner::Spinner;
 use crate::arguments::{origin, quoted};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit_as, say};
-use crate::raw::Raw;
 pub use arguments::Arguments;
 use arm::Arm;
 pub use inside::{ArmArguments, NAME as ARM, run as run_arm};
@@ -46,7 +45,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.decisions {
         decisions::check(arguments)?;
     }
-    let mut raw = Raw::begin(arguments.raw.as_deref())?;
     if let Some(folder) = &arguments.outputs {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::run(format!("cannot make {}: {error}", folder.display())))?;
@@ -67,12 +65,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         meter.advance(guests_each * done as u64, guests_each * total as u64);
     };
     advance(0, total);
-    let mut found = compare_measured(&spec, &advance, &mut |r| raw.add(r), |at| {
+    let mut found = compare_measured(&spec, &advance, |at| {
         guests.measure(at).map_err(|failure| failure.message)
     })?;
     found.decisions = guests.decisions();
     meter.say("guests", spec.jobs);
-    raw.finish()?;
     if !arguments.quiet {
         guests.trouble().into_iter().for_each(say);
     }

@@ -168,20 +168,6 @@ fn a_comparison_leaves_traces_where_it_is_told_to() {
     }
 }
 
-/// The mean may differ in its last bit, because this reader of JSON may be off by one there. The
-/// crate's own test holds the last bit.
-#[track_caller]
-fn is_mean(shown: &serde_json::Value, values: &[f64]) {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let shown = shown.as_f64().unwrap();
-    assert!((shown / mean - 1.0).abs() < 1e-14, "{shown} of {values:?}");
-}
-
-/// The lines of a list of repetitions.
-fn raw(path: &std::path::Path) -> Vec<serde_json::Value> {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
 fn folder(name: &str) -> std::path::PathBuf {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -189,68 +175,10 @@ fn folder(name: &str) -> std::path::PathBuf {
     folder
 }
 
-/// The means of the repetitions are those of the result. The file has the same bytes for any number
-/// of threads, and the result is the same as without it.
-#[test]
-fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
-    let folder = folder("raw-experiment");
-    let small = "experiment run cluster-scan --only tbench/node0/n=1 --repetitions 2 --format json";
-    let with = |name: &str, jobs: &str| {
-        let path = folder.join(name);
-        let text = printed(&format!("{small} --jobs {jobs} --raw {}", path.display()));
-        (text, std::fs::read(&path).unwrap())
-    };
-    let (text, _) = with("run.json", "1");
-    assert_eq!(text, printed(small));
-    assert_eq!(with("1.csv", "1"), with("3.csv", "3"));
-    let raw = raw(&folder.join("run.json"));
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let cell = &report["cells"][0];
-    assert_eq!(raw.len(), 2 * 2);
-    for arm in ["baseline", "patched"] {
-        let keys = ["benchmark", "where", "row", "machine", "unit"];
-        let mine = raw.iter().filter(|r| r["arm"] == arm);
-        let mine = mine.filter(|r| keys.iter().all(|key| r[key] == cell[key]));
-        let values: Vec<f64> = mine.map(|r| r["value"].as_f64().unwrap()).collect();
-        is_mean(&cell["simulated"][arm], &values);
-    }
-}
-
-#[test]
-fn a_comparison_leaves_every_score_of_every_repetition() {
-    let path = folder("raw-comparison").join("run.json");
-    let plain = "compare -m juno -w tbench:n=2 --measure 50ms --format json --arm a:capacity=off \
-                 --arm b:capacity=posted --repetitions 3";
-    let text = printed(&format!("{plain} --raw {}", path.display()));
-    assert_eq!(text, printed(plain));
-    let raw = raw(&path);
-    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let scores = result["scores"].as_array().unwrap();
-    assert_eq!(raw.len(), scores.len() * 2 * 3);
-    for score in scores {
-        for arm in score["arms"].as_array().unwrap() {
-            let mine = raw.iter().filter(|r| r["arm"] == arm["arm"] && r["score"] == score["name"]);
-            let values: Vec<f64> = mine.map(|r| r["value"].as_f64().unwrap()).collect();
-            is_mean(&arm["mean"], &values);
-        }
-    }
-}
-
 /// perch refuses before anything runs, leaves no new file behind, and leaves an old one as it is.
 #[test]
 fn a_file_that_cannot_be_written_is_told_at_once() {
-    let folder = folder("raw-refused");
-    let raw = |path: &std::path::Path| {
-        let many = SMALL.replace("--repetitions 2", "--repetitions 1000000");
-        let (code, _, said) = told(&format!("{many} --raw {}", path.display()));
-        (code, said)
-    };
-    let (code, said) = raw(&folder.join("raw.txt"));
-    assert_eq!(code, Some(2));
-    assert!(said.contains("expected .csv or .json"), "{said}");
-    let (code, said) = raw(&folder.join("nowhere/raw.csv"));
-    assert_eq!(code, Some(1));
-    assert!(said.contains("cannot write") && said.contains("No such file"), "{said}");
+    let folder = folder("refused-files");
     for option in ["--trace", "--record"] {
         let path = folder.join("nowhere/run.x");
         let line = "compare -m juno -w tbench:n=2 --arm a:capacity=off --repetitions 1000000";
@@ -258,10 +186,10 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("cannot write") && said.contains("run.x"), "{said}");
     }
-    let path = folder.join("kept.csv");
+    let path = folder.join("kept.x");
     std::fs::write(&path, "before").unwrap();
-    let line = "experiment run cluster-scan --only nothing/like/this";
-    assert_eq!(told(&format!("{line} --raw {}", path.display())).0, Some(2));
+    let line = "compare -m juno -w tbench:nothing=2 --arm a:capacity=off";
+    assert_eq!(told(&format!("{line} --trace {}", path.display())).0, Some(2));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");

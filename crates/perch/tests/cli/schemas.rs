@@ -17,7 +17,7 @@ use crate::support::{json, printed, refused};
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: &str = "machine experiment sweep simulation configuration compare experiment-run raw diff \
+const FORMS: &str = "machine experiment sweep simulation configuration compare experiment-run diff \
                      simulate sweep-collect sweep-rank import replay teach advise doctor trial stats";
 
 fn schema(name: &str) -> Value {

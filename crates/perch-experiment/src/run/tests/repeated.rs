@@ -103,8 +103,7 @@ fn loads_are_simulated_for_longer_until_they_are_steady() {
             repetitions,
             ..RunOptions::default()
         };
-        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut |_| {});
-        let report = super::super::run_with(&experiment(), &options, other, &Rising).unwrap();
+        let report = quietly(&experiment(), &options, Rising).unwrap();
         let cell = &report.cells[0];
         (cell.warmup_ms, cell.measure_ms, cell.transient_ms.is_some())
     };
@@ -134,9 +133,7 @@ impl Simulate for Dear {
 fn dear_loads_are_shortened_and_stay_undecided_where_a_quick_run_ends_too_early() {
     let run = |events, thoroughness| {
         let options = RunOptions { thoroughness, ..with(2, "UDP_RR/node0/n=16") };
-        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut |_| {});
-        let report = super::super::run_with(&experiment(), &options, other, &Dear(events));
-        let report = report.unwrap();
+        let report = quietly(&experiment(), &options, Dear(events)).unwrap();
         let cell = &report.cells[0];
         assert!(!cell.is_short || cell.verdict == Verdict::Undecided);
         assert_eq!(report.effort, Some(thoroughness));

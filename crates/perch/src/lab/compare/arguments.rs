@@ -101,10 +101,6 @@ pub struct Arguments {
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
     #[arg(long)]
     pub statistics: bool,
-    /// Also write every repetition's scores, one per line, to a file whose ending says how: .csv
-    /// or .json
-    #[arg(long, value_name = "FILE")]
-    pub raw: Option<PathBuf>,
     /// Also keep what the command wrote in each guest, in a folder: ARM.REPETITION.txt
     #[arg(long, value_name = "FOLDER")]
     pub outputs: Option<PathBuf>,

@@ -89,21 +89,6 @@ fn checks_of_a_machine_are_as_their_schema_says() {
 }
 
 #[test]
-fn repetitions_are_as_their_schema_says() {
-    let raw = directory("schemas").join("raw.json");
-    let raw = raw.to_str().unwrap();
-    let run = "experiment run cluster-scan --only tbench/node0/n=1 --repetitions 2 --quiet --raw";
-    printed(&format!("{run} {raw}"));
-    let found: Value = serde_json::from_str(&fs::read_to_string(raw).unwrap()).unwrap();
-    assert_eq!(found.as_array().map(Vec::len), Some(4));
-    holds("raw", &found);
-    let schema = schema("raw");
-    for (key, wrong) in without_a_key(&found[0]) {
-        assert!(check(&schema, &Value::from(vec![wrong])).is_some(), "{key}");
-    }
-}
-
-#[test]
 fn diffs_are_as_their_schema_says() {
     let compare = |seed| {
         printed(&format!(
@@ -113,22 +98,6 @@ fn diffs_are_as_their_schema_says() {
     };
     let [old, new] = ["1", "2"].map(|seed| file("schemas", &format!("{seed}.json"), compare(seed)));
     holds("diff", &json(&format!("diff {old} {new} --format json")));
-    let run = |seed: &str| {
-        json(&format!(
-            "experiment run cluster-scan --repetitions 2 --format json --quiet --only */node0/n=1 \
-             --seed {seed}"
-        ))
-    };
-    let runs = ["1", "2"].map(run);
-    let [old, new] = [0, 1].map(|at| {
-        let (one, two) = (runs[at].clone(), Value::from(vec![runs[at].clone(); 2]));
-        [one, two].map(|run| {
-            file("schemas", &format!("run-{at}-{}.json", run.is_array()), run.to_string())
-        })
-    });
-    for (old, new) in old.iter().zip(&new) {
-        holds("diff", &json(&format!("diff {old} {new} --format json")));
-    }
 }
 
 #[test]
