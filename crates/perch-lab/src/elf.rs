@@ -231,7 +231,7 @@ mod tests {
         let before = whole.len();
         let part = loaded_part(whole);
         assert!(part.len() < before);
-        let folder = crate::testing::Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
         fs::write(&path, &part).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn included_files_are_those_that_match_in_their_order() {
-        let folder = crate::testing::Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -249,7 +249,6 @@ fn read(host: &Path, shape: Shape) -> Result<(u32, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
 
     fn keys(contents: &Contents) -> Vec<&str> {
         contents.entries.keys().map(String::as_str).collect()
@@ -289,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_same_contents_give_the_same_bytes() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let build = |name: &str| {
             let mut contents = Contents::new("#!/bin/sh\n");
             contents.perch().unwrap();

@@ -131,7 +131,6 @@ fn from_file(store: &Store, path: &Path, arch: Arch) -> Result<Kernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
 
     fn arm64_image(release: &str) -> Vec<u8> {
         let mut kernel = vec![0; 0x40];
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_built_anew_is_read_anew() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("cache")).unwrap();
         let path = folder.path().join("Image");
         let spec = path.to_str().unwrap();
@@ -158,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_configuration_decides_where_there_is_one() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("cache")).unwrap();
         let path = folder.path().join("vmlinuz-7.2.1");
         fs::write(&path, arm64_image("7.2.1")).unwrap();
@@ -174,7 +173,7 @@ mod tests {
     /// As Debian's packages have them unpacked: boot/ beside lib/.
     #[test]
     fn drivers_that_are_modules_come_with_the_kernel_in_their_order() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("cache")).unwrap();
         let boot = folder.path().join("boot");
         let drivers = folder.path().join("lib/modules/6.1.0-x/kernel/drivers");
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_file_for_another_machine_or_no_kernel_at_all_is_refused_by_name() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("cache")).unwrap();
         let path = folder.path().join("Image");
         fs::write(&path, arm64_image("7.2.1")).unwrap();

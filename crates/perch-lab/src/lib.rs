@@ -23,8 +23,6 @@ mod process;
 pub mod progress;
 pub mod qemu;
 pub mod store;
-#[cfg(test)]
-mod testing;
 pub mod tools;
 pub mod topology;
 mod tree;

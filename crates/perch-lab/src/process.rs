@@ -5,6 +5,7 @@ use std::io::{Read, Seek};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use crate::console::scratch;
 use crate::error::{Error, Result};
 
 /// The number of a failed program's last lines that an error shows.
@@ -31,7 +32,7 @@ pub(crate) fn output(command: &mut Command, doing: &str) -> Result<String> {
 pub(crate) fn watched(command: &mut Command, doing: &str, tick: impl Fn()) -> Result<()> {
     // The program writes to a file; a pipe that nobody reads would fill up and stop it.
     let words = |error| Error::file("make", &std::env::temp_dir())(error);
-    let mut said = unnamed().map_err(words)?;
+    let mut said = scratch("perch")?;
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(said.try_clone().map_err(words)?);
     let mut child = command.spawn().map_err(|error| spawn(command, error))?;
@@ -49,12 +50,6 @@ pub(crate) fn watched(command: &mut Command, doing: &str, tick: impl Fn()) -> Re
     let mut text = Vec::new();
     let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
     Err(failed(command, doing, &text, status))
-}
-
-/// A file without a name, which is gone when it is closed.
-fn unnamed() -> std::io::Result<std::fs::File> {
-    let flags = rustix::fs::MemfdFlags::CLOEXEC;
-    Ok(rustix::fs::memfd_create("perch", flags)?.into())
 }
 
 fn name(command: &Command) -> String {

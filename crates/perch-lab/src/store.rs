@@ -190,11 +190,10 @@ fn remove(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
 
     #[test]
     fn what_failed_half_way_is_not_there() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path()).unwrap();
         let lock = store.lock().unwrap();
         let failed = lock.keep("kernels/1", |path| {
@@ -214,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_an_interrupted_process_left_is_cleared_away() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path()).unwrap();
         fs::create_dir_all(folder.path().join("qemu/a.partial")).unwrap();
         fs::write(folder.path().join("qemu/a.partial/old"), "x").unwrap();
@@ -227,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_said_before_anything_is_fetched() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path()).unwrap();
         let lock = store.lock().unwrap();
         lock.check_space("a kernel", 1).unwrap();
@@ -238,7 +237,7 @@ mod tests {
 
     #[test]
     fn two_processes_do_not_add_at_once() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let first = Store::at(folder.path()).unwrap();
         let second = Store::at(folder.path()).unwrap();
         let lock = first.lock().unwrap();

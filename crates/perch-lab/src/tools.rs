@@ -328,11 +328,10 @@ fn unfit(path: &Path, why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
 
     #[test]
     fn a_program_on_path_comes_with_its_libraries() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path()).unwrap();
         let Some(arch) = Arch::host() else { return };
         let tool = Tool::find(&store, "sh", arch).unwrap();
@@ -342,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_refused_with_a_reason() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path()).unwrap();
         let refused = |name: &str| {
             let error = Tool::find(&store, name, Arch::X86_64).unwrap_err();

@@ -83,11 +83,10 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
 
     #[test]
     fn libraries_are_reachable_wherever_a_package_put_them() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let tree = folder.path().join("tree.partial");
         for path in [
             "lib/x86_64-linux-gnu/libusb.so.0",

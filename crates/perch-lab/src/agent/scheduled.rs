@@ -211,7 +211,6 @@ fn words(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
 
     /// A shell that can trap SIGINT; a plain one cannot where the parent of the tests ignores that
     /// signal.
@@ -221,7 +220,7 @@ mod tests {
 
     /// A scheduler and a command as shell scripts, and a kernel that is a file.
     fn run(scheduler: &str, command: &str) -> (u8, String) {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("state"), "disabled\n").unwrap();
         let argv = |script: &str| shell(&script.replace("STATE", path("state").to_str().unwrap()));
@@ -279,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_command_that_does_not_exist_leaves_no_scheduler_behind() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let (pid, state) = (path("pid"), path("state"));
         fs::write(&state, "disabled\n").unwrap();

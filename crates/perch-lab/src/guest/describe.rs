@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The device tree of a guest that has one: QEMU's own, with the CPUs of the machine.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use super::setup::Setup;
 use crate::console::scratch;
@@ -23,8 +22,11 @@ pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>
         return Ok(None);
     }
     let doing = "describing its board";
-    let folder = Folder::new()?;
-    let path = folder.0.join("virt.dtb");
+    // QEMU writes a tree to a new file, which it renames, and not to one that perch has open.
+    let ours = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().permissions(ours).tempdir();
+    let folder = folder.map_err(Error::file("make", &std::env::temp_dir()))?;
+    let path = folder.path().join("virt.dtb");
     let mut command = setup.qemu.command();
     command.args(["-nodefaults", "-display", "none", "-accel", "tcg"]);
     command.args(setup.topology.arguments(&Memory::own(memory_mib), &setup.cpu_features()));
@@ -42,29 +44,4 @@ pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>
     let written = file.write_all(&edited);
     written.map_err(Error::file("write", Path::new("the device tree")))?;
     Ok(Some(file))
-}
-
-/// A folder that holds nothing else: QEMU writes a tree to a new file, which it renames, and not to
-/// one that perch has open.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("perch-{}-{number}.dtb", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // A killed process of the same number may have left such a folder; its content is of no
-        // use.
-        let _ = fs::remove_dir_all(&path);
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(Error::file("make", &path))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

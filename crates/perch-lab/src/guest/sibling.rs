@@ -82,8 +82,9 @@ fn built_for(path: &Path) -> Result<Option<Arch>> {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
-    use crate::testing::Folder;
 
     /// The shortest bytes that [`built_for`] takes for a program.
     fn program(arch: Arch) -> Vec<u8> {
@@ -97,7 +98,7 @@ mod tests {
         file
     }
 
-    fn put(folder: &Folder, path: &str, arch: Arch) -> PathBuf {
+    fn put(folder: &TempDir, path: &str, arch: Arch) -> PathBuf {
         let path = fs::canonicalize(folder.path()).unwrap().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, program(arch)).unwrap();
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_nearest_sibling_is_taken() {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let own = put(&folder, "debug/perch", Arch::X86_64);
         let found = |named: Option<&Path>| {
             let named = named.map(|path| path.as_os_str().to_os_string());

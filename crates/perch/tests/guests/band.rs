@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The real-time band: the highest priorities run within their share, and a scheduler without a
-//! band has no part of it.
+//! The real-time band: the highest priorities run within their share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perch_lab::guest::Status;
 use perch_plan::interface::Event;
-use perch_scheduler::stats::Report;
 
 use crate::guest::{Lab, SHELL, listed};
 use crate::loaded::Perch;
@@ -222,62 +219,6 @@ fn the_band_has_its_share_and_each_task_a_turn() {
     runaways_leave(&lab, 95, "overload=off", 4.5, 20.0);
     runaways_leave(&lab, 80, "overload=posted", 18.0, 35.0);
     the_lowest_have_turns(&lab);
-}
-
-/// Worst latency of a task that sleeps for 1 ms at a time beside hackbench, microseconds.
-fn latency(lab: &Lab) -> u64 {
-    let script = "rm -f /tmp/enough
-        while [ ! -e /tmp/enough ]; do hackbench -p -g 2 -l 100 >/dev/null || exit 1; done & load=$!
-        sleep 0.5; cyclictest --policy=other -t1 -i 1000 -l 500 -q; touch /tmp/enough; wait $load";
-    let text = lab.timed("cyclictest", script);
-    let worst = text.split("Max:").nth(1).and_then(|rest| rest.split_whitespace().next());
-    worst.and_then(|worst| worst.parse().ok()).unwrap_or_else(|| panic!("{text}"))
-}
-
-/// Latencies are printed and not asserted: a guest's time isn't a machine's.
-#[test]
-#[ignore = "prints latencies only, for --long"]
-fn wake_ups_of_the_band_beside_hackbench() {
-    let lab = Lab::boot("7.2", 8);
-    let perch = lab.load("");
-    let without = latency(&lab);
-    perch.unload();
-    let perch = lab.load("--band comm=cyclictest,priority=50");
-    let with = latency(&lab);
-    println!("worst latency beside hackbench: {without} µs without the band, {with} µs with it");
-    let report = perch.report();
-    assert!(report.event(Event::BandWakeups) >= 400, "{report:#?}");
-    perch.unload();
-}
-
-/// All of the band's counts.
-fn counted(report: &Report) -> Vec<(&'static str, u64)> {
-    let all = Event::ALL.iter().map(|event| (event.name(), report.event(*event)));
-    let band = |name: &str| name.starts_with("band_") || name.starts_with("overload_");
-    all.filter(|(name, count)| band(name) && *count > 0).collect()
-}
-
-#[test]
-#[ignore = "the band is tested anyway, for --long"]
-fn without_a_band_there_is_nothing_of_it() {
-    let lab = Lab::boot("7.2", 8);
-    let perch = lab.load("");
-    lab.text("hackbench -p -g 2 -l 100");
-    assert_eq!(counted(&perch.report()), []);
-    perch.unload();
-    for (arguments, words) in [
-        ("--band comm=x", "no priority: expected priority = 1 to 99"),
-        ("--band comm=x,priority=0", "priority: 0: expected 1 to 99"),
-        ("--band cgroup=rt,priority=1", "expected a cgroup's path"),
-    ] {
-        let output = lab.run(&format!("perch run {arguments}"));
-        assert_eq!(output.status, Status::Code(2));
-        let said = output.error_text();
-        assert!(said.contains(words), "{said}");
-    }
-    lab.put("/tmp/bad.toml", "slice_us = 5000\n[[band]]\nnice = 0\npriority = 100\n");
-    let said = lab.run("perch run --config /tmp/bad.toml").error_text();
-    assert!(said.contains("/tmp/bad.toml:4: band: priority: 100: expected 1 to 99"), "{said}");
 }
 
 /// A task joins and leaves the band with its name, its niceness and its cgroup; and no task of the

@@ -75,12 +75,3 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
         assert!(moved_by(name) > slot.rounds, "{name}: {}", moved_by(name));
     }
 }
-
-/// The counts of two runs are the same to the last line.
-#[test]
-#[ignore = "two deterministic guests, for --long"]
-fn counts_are_the_same_twice() {
-    let _place = Place::take();
-    let run = || counted().counted().unwrap().unwrap().0;
-    assert_eq!(run(), run());
-}

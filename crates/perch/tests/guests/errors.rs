@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! perch refuses what cannot be done, and tells the reason and the remedy.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use perch_lab::guest::Status;
@@ -72,15 +71,6 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     lab.is_on_its_own();
 }
 
-/// A folder that is gone at the end of the test.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
     // No suite that has kernels for guests has one without sched_ext, so the test makes one of
@@ -88,15 +78,14 @@ fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
     let store = Store::open().unwrap();
     let kernel = Kernel::find(&store, "7.2", Arch::X86_64);
     let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
-    let folder = format!("without-{}", std::process::id());
-    let folder = Folder(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder));
-    std::fs::create_dir_all(&folder.0).unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path();
     let config = std::fs::read_to_string(kernel.config.unwrap()).unwrap();
     let with = "CONFIG_SCHED_CLASS_EXT=y";
     assert!(config.contains(with));
     let without = config.replace(with, "# CONFIG_SCHED_CLASS_EXT is not set");
-    std::fs::write(folder.0.join("config"), without).unwrap();
-    let image = folder.0.join("vmlinux");
+    std::fs::write(folder.join("config"), without).unwrap();
+    let image = folder.join("vmlinux");
     std::fs::copy(&kernel.image, &image).unwrap();
 
     let output = Command::new(PERCH)
@@ -104,7 +93,7 @@ fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
         .args(["--scheduler", "perch", "--kernel"])
         .arg(&image)
         .args(["--", "true"])
-        .env("PERCH_CACHE", folder.0.join("cache"))
+        .env("PERCH_CACHE", folder.join("cache"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -118,7 +107,7 @@ fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
         .args(["lab", "compare", "--machine", "kunpeng920", "--cpus", "8"])
         .args(["--arm", &on_it("old=stock"), "--arm", &on_it("new=perch")])
         .args(["--", "true"])
-        .env("PERCH_CACHE", folder.0.join("cache"))
+        .env("PERCH_CACHE", folder.join("cache"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

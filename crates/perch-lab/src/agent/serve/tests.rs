@@ -2,7 +2,6 @@
 //! The agent over a pair of sockets, on this host.
 
 use super::*;
-use crate::testing::Folder;
 use proptest::prelude::*;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -178,7 +177,7 @@ proptest! {
     fn files_travel_both_ways(pieces in prop::collection::vec(
         prop::collection::vec(any::<u8>(), 0..CHUNK + 10), 1..4,
     )) {
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file").to_str().unwrap().to_string();
         let mut host = Host::new(None);
         for (index, bytes) in pieces.iter().enumerate() {
