@@ -2,16 +2,8 @@
 /*
  * Counts of what happens between two marks of the guest, and the file that they are written to.
  *
- * The file has a line for each thing that was counted; src/coherence/record.rs reads it:
- *   slot SLOT rounds N accesses N
- *   cpu CPU user INSNS kernel INSNS
- *   moved CPU KERNEL KIND DISTANCE COUNT
- *   time CPU instructions PS smt PS queue PS stores PS exit PS
- *   waited CPU KIND DISTANCE PS
- *   aside CPU KIND DISTANCE COUNT
- *   code ADDRESS KIND DISTANCE COUNT
- *   end SLOT
- * `time`, `waited` and `aside` are there where time is modelled.
+ * The file has a line of JSON for each slot; src/coherence/record.rs reads it. Times are in picoseconds,
+ * and a move is a list of its kind, its distance and how much of it there was.
  */
 #include "count.h"
 
@@ -36,7 +28,7 @@ static const char *out;
 int count_slot = -1;
 static uint64_t rounds;
 static uint64_t accesses;
-static uint64_t moved[MAX_CPUS][2][KINDS][DISTANCES];
+static uint64_t moved[2][KINDS][DISTANCES];
 static struct executed executed_before[MAX_CPUS];
 static struct spent spent_before[MAX_CPUS];
 static struct table place_table;
@@ -73,12 +65,12 @@ struct place *count_place(uint64_t vaddr, bool locked)
 	return place_at(position);
 }
 
-void count_access(unsigned int cpu, struct place *place, struct access access)
+void count_access(struct place *place, struct access access)
 {
 	accesses++;
 	if (access.kind == KIND_HIT)
 		return;
-	moved[cpu][place->kernel][access.kind][access.distance]++;
+	moved[place->kernel][access.kind][access.distance]++;
 	place->moved[access.kind][access.distance]++;
 }
 
@@ -115,53 +107,92 @@ void count_round(void)
 	rounds++;
 }
 
+/* What comes before an item of a list. */
+static const char *comma(bool first)
+{
+	return first ? "" : ",";
+}
+
+/* A list of the moves that were not among those `before`. */
+static void write_moves(FILE *file, uint64_t (*moves)[DISTANCES], uint64_t (*before)[DISTANCES])
+{
+	bool first = true;
+
+	fputc('[', file);
+	for (int kind = 1; kind < KINDS; kind++)
+		for (int d = 0; d < DISTANCES; d++) {
+			uint64_t more = moves[kind][d] - (before ? before[kind][d] : 0);
+
+			if (!more)
+				continue;
+			fprintf(file, "%s[%d,%d,%lu]", comma(first), kind, d, more);
+			first = false;
+		}
+	fputc(']', file);
+}
+
 static void write_time(FILE *file, unsigned int cpu)
 {
 	struct spent spent = clock_spent(cpu);
-	const struct spent *before = &spent_before[cpu];
+	struct spent *before = &spent_before[cpu];
 	uint64_t other[CAUSES];
 
 	for (int cause = 0; cause < CAUSES; cause++)
 		other[cause] = spent.other[cause] - before->other[cause];
-	fprintf(file, "time %u instructions %lu smt %lu queue %lu stores %lu exit %lu\n", cpu,
-		spent.instructions - before->instructions, other[CAUSE_SMT], other[CAUSE_QUEUE],
-		other[CAUSE_STORES], other[CAUSE_EXIT]);
-	for (int kind = 1; kind < KINDS; kind++)
-		for (int d = 0; d < DISTANCES; d++) {
-			uint64_t waited = spent.lines[kind][d] - before->lines[kind][d];
-			uint64_t aside = spent.aside[kind][d] - before->aside[kind][d];
-
-			if (waited)
-				fprintf(file, "waited %u %d %d %lu\n", cpu, kind, d, waited);
-			if (aside)
-				fprintf(file, "aside %u %d %d %lu\n", cpu, kind, d, aside);
-		}
+	fprintf(file,
+		"%s{\"instructions\":%lu,\"smt\":%lu,\"queue\":%lu,\"stores\":%lu,\"exit\":%lu",
+		comma(cpu == 0), spent.instructions - before->instructions, other[CAUSE_SMT],
+		other[CAUSE_QUEUE], other[CAUSE_STORES], other[CAUSE_EXIT]);
+	fputs(",\"lines\":", file);
+	write_moves(file, spent.lines, before->lines);
+	fputs(",\"aside\":", file);
+	write_moves(file, spent.aside, before->aside);
+	fputc('}', file);
 }
 
-static void write_cpu(FILE *file, unsigned int cpu)
+static void write_executed(FILE *file, unsigned int cpu)
 {
 	struct executed now = executed_by(cpu);
 
-	fprintf(file, "cpu %u user %lu kernel %lu\n", cpu,
-		now.insns[0] - executed_before[cpu].insns[0],
+	fprintf(file, "%s[%lu,%lu]", comma(cpu == 0), now.insns[0] - executed_before[cpu].insns[0],
 		now.insns[1] - executed_before[cpu].insns[1]);
-	if (machine->timed)
-		write_time(file, cpu);
-	for (int kernel = 0; kernel < 2; kernel++)
-		for (int kind = 1; kind < KINDS; kind++)
-			for (int d = 0; d < DISTANCES; d++)
-				if (moved[cpu][kernel][kind][d])
-					fprintf(file, "moved %u %d %d %d %lu\n", cpu, kernel, kind,
-						d, moved[cpu][kernel][kind][d]);
 }
 
-static void write_place(FILE *file, const struct place *place)
+/* A list of the moves by instruction: the address, and then as a move. */
+static void write_code(FILE *file)
 {
-	for (int kind = 1; kind < KINDS; kind++)
-		for (int d = 0; d < DISTANCES; d++)
-			if (place->moved[kind][d])
-				fprintf(file, "code %lx %d %d %lu\n", place->vaddr, kind, d,
-					place->moved[kind][d]);
+	bool first = true;
+
+	for (uint32_t i = 0; i < place_table.used; i++)
+		for (int kind = 1; kind < KINDS; kind++)
+			for (int d = 0; d < DISTANCES; d++) {
+				const struct place *place = place_at(i);
+
+				if (!place->moved[kind][d])
+					continue;
+				fprintf(file, "%s[%lu,%d,%d,%lu]", comma(first), place->vaddr, kind,
+					d, place->moved[kind][d]);
+				first = false;
+			}
+}
+
+static void write_slot(FILE *file)
+{
+	fprintf(file, "{\"number\":%d,\"rounds\":%lu,\"accesses\":%lu", count_slot, rounds,
+		accesses);
+	fputs(",\"instructions\":[", file);
+	for (unsigned int cpu = 0; cpu < machine->cpus; cpu++)
+		write_executed(file, cpu);
+	fputs("],\"spent\":[", file);
+	for (unsigned int cpu = 0; machine->timed && cpu < machine->cpus; cpu++)
+		write_time(file, cpu);
+	fputs("],\"moved\":[", file);
+	write_moves(file, moved[0], NULL);
+	fputc(',', file);
+	write_moves(file, moved[1], NULL);
+	fputs("],\"code\":[", file);
+	write_code(file);
+	fputs("]}\n", file);
 }
 
 /* Counting ends: everything that was counted goes to the file. */
@@ -173,12 +204,7 @@ void count_finish(void)
 		fprintf(stderr, "perch: the plugin cannot write to %s\n", out);
 		exit(1);
 	}
-	fprintf(file, "slot %d rounds %lu accesses %lu\n", count_slot, rounds, accesses);
-	for (unsigned int cpu = 0; cpu < machine->cpus; cpu++)
-		write_cpu(file, cpu);
-	for (uint32_t i = 0; i < place_table.used; i++)
-		write_place(file, place_at(i));
-	fprintf(file, "end %d\n", count_slot);
+	write_slot(file);
 	if (fclose(file)) {
 		fprintf(stderr, "perch: the plugin cannot write to %s\n", out);
 		exit(1);

@@ -33,6 +33,6 @@ struct place *count_place(uint64_t vaddr, bool locked);
 /* Has a block count its instructions. */
 void count_translate(struct qemu_plugin_tb *tb, size_t insns);
 /* The instruction accessed a line; only while a slot is open. */
-void count_access(unsigned int cpu, struct place *place, struct access access);
+void count_access(struct place *place, struct access access);
 
 #endif

@@ -47,7 +47,7 @@ static inline void memory_access(unsigned int cpu, qemu_plugin_meminfo_t info, u
 			clock_written(cpu, line);
 	}
 	if (count_slot >= 0)
-		count_access(cpu, place, access);
+		count_access(place, access);
 }
 
 static void store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *place)

@@ -52,8 +52,7 @@ fn reply() {
 
 #[test]
 fn counts() {
-    let words = r#"
-slot¦end¦cpu¦user¦kernel¦code¦time¦waited¦aside¦moved¦rounds¦accesses¦ ¦\n¦\0"#;
+    let words = r#"number¦rounds¦accesses¦instructions¦spent¦lines¦moved¦code¦[¦]¦{¦}¦,¦:¦"¦\n¦\0"#;
     let seeds = files("crates/perch-fuzz/seeds/counts", ".txt");
     text("counts", 7000, seeds, words, &|input, _| match Counted::parse(&String::from_utf8_lossy(
         input,

@@ -459,13 +459,8 @@ fn constructs() -> Vec<Construct> {
     table.refuse("results: levels", results, 60, |n| {
         format!("{{\"arms\": {}{}}}", "[".repeat(n), "]".repeat(n))
     });
-    table.add("counts: lines", counts, 300, |n| {
-        let code = |i| format!("code ffffffff8{i:07x} 1 2 10\n");
-        format!("slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\n{}end 3\n", all(n, code))
-    });
-    table.add("counts: slots", counts, 100, |n| {
-        all(n, |i| format!("slot {i} rounds 2 accesses 50\ncpu 0 user 10 kernel 90\nend {i}\n"))
-    });
+    table.add("counts: moves", counts, 300, |n| counts_with(&all(n, |i| format!(",[{i},1,2,10]"))));
+    table.add("counts: slots", counts, 100, |n| counts_with("").repeat(n));
     table.refuse("modes", modes, 5000, |n| "cluster=off,".repeat(n));
     table.add("a list of CPUs", cpus, 2000, |n| {
         all(n, |i| format!("{},", 2 * i)).trim_end_matches(',').to_string()
@@ -475,6 +470,12 @@ fn constructs() -> Vec<Construct> {
     });
     table.add("a workload's pairs", spec, 200, |n| format!("pipe:pairs={n}"));
     table.0
+}
+
+/// Returns the counts of a slot with more moves by code.
+fn counts_with(moves: &str) -> String {
+    let head = r#"{"number":3,"rounds":2,"accesses":50,"instructions":[[10,90]],"spent":[]"#;
+    format!("{head},\"moved\":[[],[]],\"code\":[[0,1,2,10]{moves}]}}\n")
 }
 
 /// Writes published figures beside the experiment at the path.

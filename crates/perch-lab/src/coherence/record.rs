@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use perch_machine::Distance;
 use perch_machine::moves::{LineKind, Move, Moves};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// The time of a CPU between two marks, in picoseconds. A CPU that is halted spends none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spent {
     /// Its instructions.
     pub instructions: u64,
@@ -23,9 +24,11 @@ pub struct Spent {
     /// Out of idle states.
     pub exit: u64,
     /// For lines, by the way in which they came, less what overlapped.
+    #[serde(deserialize_with = "moves")]
     pub lines: Moves,
     /// Not time but a number: lines that moved to the CPU after it had woken another one and before
     /// it halted. While the interrupt is on its way, nobody waits for them.
+    #[serde(deserialize_with = "moves")]
     pub aside: Moves,
 }
 
@@ -38,7 +41,8 @@ impl Spent {
 }
 
 /// The counts between two marks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Slot {
     /// The number that the marks had.
     pub number: u8,
@@ -51,9 +55,10 @@ pub struct Slot {
     /// By CPU, where its time went; empty where time is not modelled.
     pub spent: Vec<Spent>,
     /// Moves by users' code and by the kernel's.
+    #[serde(deserialize_with = "by_mode")]
     pub moved: [Moves; 2],
     /// Moves by the address of the instruction.
-    #[serde(skip)]
+    #[serde(skip_serializing, deserialize_with = "by_address")]
     pub code: BTreeMap<u64, Moves>,
 }
 
@@ -76,148 +81,78 @@ impl Counted {
     /// Reads the plugin's file.
     ///
     /// # Errors
-    /// [`Error::Input`] with the number of the line that is not as the plugin writes it.
-    pub fn parse(text: &str) -> Result<Counted> {
-        let mut counted = Counted::default();
-        let mut open: Option<Slot> = None;
-        for (number, line) in (1..).zip(text.lines()) {
-            let words: Vec<&str> = line.split(' ').collect();
-            if let [word @ ("slot" | "end"), slot, ..] = words[..] {
-                let is_open = open.is_some();
-                if (word == "slot") == is_open || slot.parse::<u8>().is_err() {
-                    return Err(unreadable(number, line));
-                }
-            }
-            let read = match (words.first(), &mut open) {
-                (Some(&"slot"), none) => begin(&words).map(|slot| *none = Some(slot)),
-                (Some(&"end"), slot) => slot.take().map(|slot| counted.slots.push(slot)),
-                (_, Some(slot)) => add(slot, &words),
-                (_, None) => None,
-            };
-            read.ok_or_else(|| unreadable(number, line))?;
-        }
-        match open {
-            None => Ok(counted),
-            Some(_) => Err(Error::Input(
-                "the counts of the plugin end in the middle of a slot".to_string(),
-            )),
-        }
+    /// [`Error::Input`] with the line that is not as the plugin writes it.
+    pub fn parse(text: &str) -> Result<Counted, Error> {
+        let slots = serde_json::Deserializer::from_str(text).into_iter();
+        let slots = slots.collect::<serde_json::Result<_>>();
+        let slots = slots
+            .map_err(|error| Error::Input(format!("the counts of perch's plugin: {error}")))?;
+        Ok(Counted { slots })
     }
 }
 
-fn unreadable(number: usize, line: &str) -> Error {
-    Error::Input(format!(
-        "the counts of the plugin, line {number}: {line:?} is not what perch's plugin writes"
-    ))
+/// A move as the plugin writes it: the numbers of its kind and of its distance, and how much of it there
+/// was.
+type Written = (usize, usize, u64);
+
+/// Adds a move to others.
+fn add<E: de::Error>(moves: &mut Moves, (kind, distance, more): Written) -> Result<(), E> {
+    let kind = kind.checked_sub(1).and_then(|kind| LineKind::ALL.get(kind));
+    let at = kind.zip(Distance::ALL.get(distance));
+    let (&kind, &distance) = at.ok_or_else(|| E::custom("there is no such move"))?;
+    let count = moves.entry(Move { kind, distance }).or_default();
+    let sum = count.checked_add(more);
+    *count = sum.ok_or_else(|| E::custom("no count can hold the sum"))?;
+    Ok(())
 }
 
-fn begin(words: &[&str]) -> Option<Slot> {
-    let [_, number, "rounds", rounds, "accesses", accesses] = words else {
-        return None;
-    };
-    Some(Slot {
-        number: number.parse().ok()?,
-        rounds: rounds.parse().ok()?,
-        accesses: accesses.parse().ok()?,
-        ..Slot::default()
-    })
-}
-
-fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
-    match words {
-        ["cpu", cpu, "user", user, "kernel", kernel] => {
-            // CPUs come in order.
-            (cpu.parse() == Ok(slot.instructions.len())).then_some(())?;
-            let counts = [user.parse().ok()?, kernel.parse().ok()?];
-            slot.instructions.push(counts);
-        }
-        ["time", cpu, rest @ ..] => {
-            (cpu.parse() == Ok(slot.spent.len())).then_some(())?;
-            slot.spent.push(spent(rest)?);
-        }
-        ["waited", cpu, kind, distance, ps] => {
-            let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
-            raise(&mut spent.lines, moved(kind, distance)?, ps)?;
-        }
-        ["aside", cpu, kind, distance, count] => {
-            let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
-            raise(&mut spent.aside, moved(kind, distance)?, count)?;
-        }
-        ["moved", cpu, mode, kind, distance, count] => {
-            (cpu.parse::<usize>().ok()? < slot.instructions.len()).then_some(())?;
-            let by = slot.moved.get_mut(mode.parse::<usize>().ok()?)?;
-            raise(by, moved(kind, distance)?, count)?;
-        }
-        ["code", address, kind, distance, count] => {
-            let by = slot.code.entry(hex(address)?).or_default();
-            raise(by, moved(kind, distance)?, count)?;
-        }
-        _ => return None,
+fn moves<'de, D: Deserializer<'de>>(from: D) -> Result<Moves, D::Error> {
+    let mut moves = Moves::new();
+    for written in Vec::deserialize(from)? {
+        add(&mut moves, written)?;
     }
-    Some(())
+    Ok(moves)
 }
 
-fn spent(words: &[&str]) -> Option<Spent> {
-    let ["instructions", instructions, "smt", smt, "queue", queue, "stores", stores, "exit", exit] =
-        words
-    else {
-        return None;
-    };
-    Some(Spent {
-        instructions: instructions.parse().ok()?,
-        smt: smt.parse().ok()?,
-        queue: queue.parse().ok()?,
-        stores: stores.parse().ok()?,
-        exit: exit.parse().ok()?,
-        ..Spent::default()
-    })
+/// Moves as [`moves`] reads them, to have some of them in a list.
+#[derive(Deserialize)]
+struct List(#[serde(deserialize_with = "moves")] Moves);
+
+fn by_mode<'de, D: Deserializer<'de>>(from: D) -> Result<[Moves; 2], D::Error> {
+    Ok(<[List; 2]>::deserialize(from)?.map(|list| list.0))
 }
 
-/// Adds the number `by` to the count of a move; `None` if that exceeds what a count can hold.
-fn raise(moves: &mut Moves, at: Move, by: &str) -> Option<()> {
-    let count = moves.entry(at).or_default();
-    *count = count.checked_add(by.parse().ok()?)?;
-    Some(())
-}
-
-fn hex(word: &str) -> Option<u64> {
-    u64::from_str_radix(word, 16).ok()
-}
-
-fn moved(kind: &str, distance: &str) -> Option<Move> {
-    let kind = kind.parse::<usize>().ok()?.checked_sub(1)?;
-    Some(Move {
-        kind: *LineKind::ALL.get(kind)?,
-        distance: *Distance::ALL.get(distance.parse::<usize>().ok()?)?,
-    })
+/// Programs with different code at the same address have several entries.
+fn by_address<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<u64, Moves>, D::Error> {
+    let mut code: BTreeMap<u64, Moves> = BTreeMap::new();
+    for (address, kind, distance, count) in Vec::deserialize(from)? {
+        add(code.entry(address).or_default(), (kind, distance, count))?;
+    }
+    Ok(code)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FILE: &str = "slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\n\
-                        time 0 instructions 40 smt 0 queue 1 stores 2 exit 3\nwaited 0 1 2 25\naside 0 1 2 1\n\
-                        moved 0 0 1 2 4\n\
-                        moved 0 1 1 2 6\nmoved 0 1 6 0 1\ncpu 1 user 0 kernel 7\n\
-                        code ffffffff81000010 1 2 10\ncode ffffffff81000010 6 0 1\n\
-                        end 3\n";
+    const FILE: &str = include_str!("../../../perch-fuzz/seeds/counts/slot.txt");
 
     /// Found by fuzzing: an optimised build went on with what was left of the sum.
     #[test]
     fn counts_that_no_count_can_hold_are_refused() {
-        let large = format!("moved 0 0 1 2 {}\nmoved 0 1 1 2 6", u64::MAX);
-        let file = FILE.replace("moved 0 1 1 2 6", &format!("{large}\nmoved 0 0 1 2 1"));
+        let large = format!("[18446744071578845200,1,2,{}]", u64::MAX);
+        let file = FILE.replace("[18446744071578845200,6,0,1]", &large);
         let error = Counted::parse(&file).unwrap_err().to_string();
-        assert!(error.contains("line 7"), "{error}");
+        assert!(error.contains("no count can hold the sum at line 1"), "{error}");
     }
 
     #[test]
     fn a_slot_is_read_as_it_was_written() {
-        let counted = Counted::parse(FILE).unwrap();
-        let [slot] = &counted.slots[..] else {
+        let counted = Counted::parse(&FILE.repeat(2)).unwrap();
+        let [slot, again] = &counted.slots[..] else {
             panic!("{counted:?}");
         };
+        assert_eq!(slot, again);
         assert_eq!((slot.number, slot.rounds, slot.accesses), (3, 2, 50));
         assert_eq!(slot.instructions, [[10, 90], [0, 7]]);
         assert_eq!(slot.spent[0].total(), 71);
@@ -229,19 +164,18 @@ mod tests {
 
     #[test]
     fn any_other_file_is_refused_by_its_line() {
-        let lines: Vec<&str> = FILE.lines().collect();
-        for (at, line) in lines.iter().enumerate() {
-            for bad in
-                [line.replace(' ', "  "), line.replacen(' ', " x", 1), "nonsense".to_string()]
-            {
-                let mut file = lines.clone();
-                file[at] = &bad;
-                let error = Counted::parse(&file.join("\n")).unwrap_err().to_string();
-                assert!(error.contains(&format!("line {}:", at + 1)), "{bad:?}: {error}");
-            }
+        let cases = [
+            ("\"rounds\":2,", ""),
+            ("\"rounds\":2,", "\"rounds\":-2,"),
+            ("\"rounds\"", "\"turns\":0,\"rounds\""),
+            ("[1,2,25]", "[0,2,25]"),
+            ("[1,2,25]", "[1,200,25]"),
+            ("]}\n", "]"),
+        ];
+        for (old, new) in cases {
+            let file = [FILE, &FILE.replace(old, new)].concat();
+            let error = Counted::parse(&file).unwrap_err().to_string();
+            assert!(error.contains("line 2"), "{new:?}: {error}");
         }
-        let cut = lines[..lines.len() - 1].join("\n");
-        assert!(Counted::parse(&cut).unwrap_err().to_string().contains("end in the middle"));
-        assert!(Counted::parse(&FILE.repeat(2)).unwrap().slots.len() == 2);
     }
 }
