@@ -33,7 +33,7 @@ use crate::arguments::Form;
 use crate::output::{Failure, say};
 pub use chaos::{CHAOS, RoundArguments, run_round};
 pub use compare::{ARM, ArmArguments, run_arm};
-use options::{GuestKernel, foresee, in_guest, time, watched};
+use options::{GuestKernel, foresee, in_guest, no_sched_ext, time, watched};
 pub use options::{Limit, limit, say_left_out};
 pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
@@ -242,11 +242,8 @@ fn run_command(
     let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
     let kernel = Kernel::find(&store, &arguments.kernel.kernel, topology.arch())?;
     if under_perch && !kernel.sched_ext {
-        return Err(Failure::input(format!(
-            "kernel {} has no sched_ext, so perch cannot be loaded into it; take another (--kernel \
-             7.2), or --scheduler stock",
-            kernel.release
-        )));
+        let words = no_sched_ext(&kernel, "--kernel 7.2, or --scheduler stock");
+        return Err(Failure::input(words));
     }
     let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
     let contents = guest::contents(&store, &kernel, &perch, tools)?;

@@ -11,7 +11,7 @@ use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Cpus, Progress, Store, Topology};
 
-use super::options::{GuestKernel, Limit, limit, time};
+use super::options::{GuestKernel, Limit, limit, no_sched_ext, time};
 use super::spinner::Spinner;
 use crate::agent;
 use crate::output::{Failure, emit};
@@ -85,11 +85,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
     let kernel = Kernel::find(&store, &arguments.kernel.kernel, topology.arch())?;
     if !arguments.stock && !kernel.sched_ext {
-        return Err(Failure::input(format!(
-            "kernel {} has no sched_ext, so perch cannot be loaded into it; take another (--kernel \
-             7.2), or --stock",
-            kernel.release
-        )));
+        let words = no_sched_ext(&kernel, "--kernel 7.2, or --stock");
+        return Err(Failure::input(words));
     }
     let need = topology.need().with_clock(Clock::Deterministic);
     let qemu = Qemu::find(&store, need)?;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use perch_lab::kernel::Kernel;
 use perch_lab::tools::Tool;
 use perch_lab::{Arch, Cpus, Topology};
 
@@ -19,6 +20,15 @@ pub struct GuestKernel {
     /// The kernel: a version such as 7.2, or a file [default: the newest 7.2 at hand]
     #[arg(long, value_name = "VERSION|FILE", default_value = "", hide_default_value = true)]
     pub kernel: String,
+}
+
+/// What to say of a kernel without sched_ext where one is needed; there are `others` to take.
+pub fn no_sched_ext(kernel: &Kernel, others: &str) -> String {
+    format!(
+        "kernel {} has no sched_ext (CONFIG_SCHED_CLASS_EXT), so no other scheduler can be loaded into \
+         it; take another ({others})",
+        kernel.release
+    )
 }
 
 /// [`Cpus`] as an argument.

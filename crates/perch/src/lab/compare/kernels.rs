@@ -9,6 +9,7 @@ use perch_lab::{Arch, Store};
 
 use super::arm::{Arm, Scheduler};
 use super::change::CACHE_AWARE;
+use crate::lab::options::no_sched_ext;
 use crate::output::Failure;
 
 /// The kernels of all arms, each found once.
@@ -80,11 +81,8 @@ impl Kernels {
 pub fn check(arm: &Arm, kernel: &Kernel, is_recorded: bool) -> Result<(), Failure> {
     let release = &kernel.release;
     if arm.scheduler != Scheduler::Stock && !kernel.sched_ext {
-        let words = format!(
-            "kernel {release} has no sched_ext (CONFIG_SCHED_CLASS_EXT), so no other scheduler can be \
-             loaded into it; take another kernel (--kernel 7.2, or @7.2 behind the arm's scheduler)"
-        );
-        return Err(refused(arm, &words));
+        let others = "--kernel 7.2, or @7.2 behind the arm's scheduler";
+        return Err(refused(arm, &no_sched_ext(kernel, others)));
     }
     let writes = &arm.kernel.writes;
     let is_cache_aware = || config(kernel).is_none_or(|text| has(&text, "CONFIG_SCHED_CACHE=y"));
