@@ -9,9 +9,7 @@ use perch_lab::Cpus;
 use perch_lab::guest::{Command, Guest, Signal, Snapshot, Status};
 use perch_machine::Machine;
 
-use crate::guest::{
-    Lab, PATIENCE, PERCH, Place, Use, comes, deterministic, resolve, same_twice, setup,
-};
+use crate::guest::{Lab, PATIENCE, PERCH, Place, Use, comes, deterministic, resolve, setup};
 use crate::support;
 
 /// A kunpeng920 of 8 CPUs: two nodes with two clusters each.
@@ -19,14 +17,16 @@ fn kunpeng() -> Use {
     Lab::boot("", 8)
 }
 
-/// Demands that the guest's kernel and perch find the machine that the topology promised.
-fn looks_as_promised(lab: &Lab) {
+/// Demands that the guest's kernel and perch find the machine that the topology promised, and returns what
+/// perch finds.
+pub fn looks_as_promised(lab: &Lab) -> Machine {
     let detected = lab.text("perch machine detect");
     let detected = Machine::from_toml_str(&detected, "the guest").unwrap();
     let promised = lab.machine();
-    assert_eq!(detected.cpus, promised.cpus);
+    assert_eq!(detected.cpus, promised.cpus, "{}", promised.name);
     assert_eq!(detected.node_distance, promised.node_distance);
     lab.is_well();
+    detected
 }
 
 #[test]
@@ -179,17 +179,6 @@ fn files_travel_both_ways() {
     assert_eq!(lab.text("stat -c %a /tmp/file"), "700\n");
     let missing = guest.get("/no/such/file").unwrap_err().to_string();
     assert!(missing.contains("/no/such/file"), "{missing}");
-}
-
-#[test]
-#[ignore = "two deterministic guests, which may differ on a busy host (docs/hardware.md), for --long"]
-fn a_deterministic_guest_does_the_same_twice() {
-    let _place = Place::take();
-    let mut setup = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
-    let script = "hackbench -g 1 -l 5 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
-    setup.job = Some(Command::shell(script));
-    let output = same_twice(&setup);
-    assert!(output.contains("Time: "), "{output}");
 }
 
 #[test]

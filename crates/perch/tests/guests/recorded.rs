@@ -3,7 +3,6 @@
 //! recording that ends badly can still be read.
 
 use std::process::Output;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use perch_lab::guest::Status;
 use perch_machine::{Machine, library};
@@ -45,7 +44,7 @@ const BUILD: &str = "for shell in 1 2 3 4; do ( for job in $(seq 24); do \
     cat /proc/self/stat | wc -c; done ) & done; wait";
 
 /// A recording that was fetched from a guest to the host, where a replay takes a hundredth of the time.
-struct Recording(String);
+struct Recording(tempfile::TempPath);
 
 impl Recording {
     fn fetch(lab: &Lab, path: &str) -> Recording {
@@ -53,17 +52,16 @@ impl Recording {
     }
 
     fn keep(bytes: &[u8]) -> Recording {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = env!("CARGO_TARGET_TMPDIR");
-        let file = format!("{folder}/recorded-{}-{number}.perch", std::process::id());
+        let file = tempfile::Builder::new().suffix(".perch").tempfile();
+        let file = file.expect("a file").into_temp_path();
         std::fs::write(&file, bytes).unwrap();
         Recording(file)
     }
 
     /// Runs `perch replay` with these arguments, which must succeed.
     fn replay(&self, arguments: &[&str]) -> Output {
-        let output = support::perch_with(&[&["replay", &self.0], arguments].concat());
+        let file = self.0.to_str().expect("a path in ASCII");
+        let output = support::perch_with(&[&["replay", file], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
         output
@@ -72,12 +70,6 @@ impl Recording {
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.replay(&[&["--format", "json"], arguments].concat());
         serde_json::from_slice(&output.stdout).expect("perch writes JSON")
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 
