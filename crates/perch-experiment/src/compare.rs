@@ -135,6 +135,20 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Returns everything that is counted, each kind under its key in JSON.
+    pub fn counted(&self) -> [(&'static str, &[CountRow]); 8] {
+        [
+            ("decisions", &self.decisions),
+            ("chosen", &self.chosen),
+            ("cache", &self.cache),
+            ("wake_distance", &self.wake_distance),
+            ("migrations", &self.migrations),
+            ("balanced", &self.balanced),
+            ("guests", &self.guests),
+            ("totals", &self.totals),
+        ]
+    }
+
     fn forget_iterations(&mut self) {
         let arms = self.scores.iter_mut().flat_map(|score| &mut score.arms);
         arms.for_each(|arm| arm.iterations = Vec::new());

@@ -261,7 +261,7 @@ fn sample(arm: &ArmScore, of: &Comparison) -> Sample {
 /// Lists the rates that differ, kind by kind; those that either result does not count are left out.
 fn counts(old: &Comparison, new: &Comparison, arms: &[(usize, usize)]) -> Vec<CountDiff> {
     let mut all = Vec::new();
-    for ((kind, was), (_, now)) in counted(old).into_iter().zip(counted(new)) {
+    for ((kind, was), (_, now)) in old.counted().into_iter().zip(new.counted()) {
         let gone = was.iter().filter(|row| rates(now, &row.name).is_none());
         for row in now.iter().chain(gone) {
             let (was, now) = (rates(was, &row.name), rates(now, &row.name));
@@ -288,17 +288,4 @@ fn counts(old: &Comparison, new: &Comparison, arms: &[(usize, usize)]) -> Vec<Co
 fn rates<'a>(rows: &'a [CountRow], name: &str) -> Option<&'a [Option<f64>]> {
     let row = rows.iter().find(|row| row.name == name)?;
     Some(&row.per_second)
-}
-
-fn counted(one: &Comparison) -> [(&'static str, &[CountRow]); 8] {
-    [
-        ("decisions", &one.decisions),
-        ("chosen", &one.chosen),
-        ("cache", &one.cache),
-        ("wake_distance", &one.wake_distance),
-        ("migrations", &one.migrations),
-        ("balanced", &one.balanced),
-        ("guests", &one.guests),
-        ("totals", &one.totals),
-    ]
 }

@@ -65,7 +65,7 @@ pub use model::{
 pub use pool::Progress;
 pub use published::{Printed, Published, Repeat};
 pub use report::{ArmIterations, ArmModes, Iterations, Report};
-pub use run::{OnTable, RunOptions, foresee, run, run_tables};
+pub use run::{RunOptions, run};
 pub use schema::{comparison_schema, diff_schema, result_schema};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;

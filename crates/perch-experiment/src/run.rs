@@ -2,7 +2,6 @@
 //! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
 //! and simulations run in parallel.
 
-mod foresee;
 mod gathered;
 mod kept;
 mod kernel;
@@ -18,11 +17,9 @@ use crate::glob;
 use crate::model::{Cell, Effort, Experiment, Load};
 use crate::pool::{self, Progress};
 use crate::report::Report;
-use crate::tally::Tallies;
 use crate::thoroughness::Thoroughness;
-pub use foresee::foresee;
 use gathered::Gathered;
-use kernel::{Kernel, Simulate, Topologies, scenario};
+use kernel::{Kernel, Simulate, Topologies};
 use queue::Queue;
 use shorten::shorten;
 
@@ -79,10 +76,6 @@ impl RunOptions {
     }
 }
 
-/// A function that takes the report of the tables that are finished. It is called while other
-/// tables are still simulated, by any of the workers.
-pub type OnTable<'a> = &'a mut (dyn FnMut(&Report) + Send);
-
 /// Runs `experiment` on the simulator.
 ///
 /// # Errors
@@ -94,26 +87,9 @@ pub fn run(
     options: &RunOptions,
     progress: Progress,
 ) -> Result<Report, ExperimentError> {
-    run_tables(experiment, options, progress, &mut |_| {})
-}
-
-/// Runs `experiment` like [`run()`], and also calls `table` as soon as a table is finished, with
-/// the report of all tables that are. Tables are finished in the order of the experiment.
-///
-/// # Errors
-/// Returns the errors of [`run()`].
-pub fn run_tables(
-    experiment: &Experiment,
-    options: &RunOptions,
-    progress: Progress,
-    table: OnTable,
-) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
-    let tallies = Tallies::new(experiment);
-    let simulator =
-        Kernel { experiment, topologies: &topologies, tallies: &tallies, budget: options.budget };
-    let mut report = run_with(experiment, options, (progress, table), &simulator)?;
-    report.loads = tallies.found();
+    let simulator = Kernel { experiment, topologies: &topologies, budget: options.budget };
+    let mut report = run_with(experiment, options, progress, &simulator)?;
     let machines = topologies.machines();
     let ran = |name: &str| report.loads.iter().any(|load| load.machine == name);
     report.machines_toml =
@@ -121,11 +97,11 @@ pub fn run_tables(
     Ok(report)
 }
 
-/// Runs `experiment` like [`run_tables`], with `simulator` in place of the simulator.
+/// Runs `experiment` like [`run()`], with `simulator` in place of the simulator.
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
-    (progress, table): (Progress, OnTable),
+    progress: Progress,
     simulator: &impl Simulate,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
@@ -152,7 +128,7 @@ fn run_with(
     };
     let mut gathered = Gathered::new(experiment, (&chosen, is_short), &arms, &cells, base);
     gathered.effort = options.repetitions.is_none().then_some(options.thoroughness);
-    let mut queue = Queue::new(&mut gathered, options, simulator, table);
+    let mut queue = Queue::new(&mut gathered, options);
     pool::run_lists(&mut queue, jobs, progress, |trial| simulator.simulate(trial))?;
     Ok(gathered.report())
 }

@@ -2,8 +2,6 @@
 //! The counts of simulations beside their scores, by load and arm: how long wake-ups took, why CPUs
 //! were chosen, how far tasks went, and which CPUs ran them.
 
-use std::sync::Mutex;
-
 use perch_policy::Reason;
 use perch_sim::{Latencies, Metrics};
 use schemars::JsonSchema;
@@ -12,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::arm::Arm;
 use crate::compare::{CountRow, distances, occurred};
 use crate::json::null_is_nan;
-use crate::model::{Experiment, Load};
+use crate::model::Load;
 
 /// The time that woken tasks waited until they ran, in one arm, over all repetitions together.
 /// Percentiles are the upper ends of the histogram's buckets: a percentile is never less than the
@@ -171,87 +169,34 @@ impl Tally {
     }
 }
 
-/// Calls [`occurred`] on tallies, of which `of` returns none where an arm does not count this.
-fn rows<'a, 'b>(
-    tallies: &'b [(&Arm, Tally)],
-    names: impl IntoIterator<Item = &'a str>,
-    of: impl Fn(&Arm, &'b Tally) -> Option<&'b [u64]>,
-) -> Vec<CountRow> {
-    occurred(names, |index| {
-        let rates = tallies.iter().map(|(arm, tally)| {
-            let count = of(arm, tally)?.get(index).copied();
-            Some(tally.per_second(count.unwrap_or(0)))
-        });
-        rates.collect()
-    })
-}
-
-/// The tallies of an experiment's loads and arms. The memory that they take does not depend on the
-/// repetitions.
-pub(crate) struct Tallies<'a> {
-    experiment: &'a Experiment,
-    /// The tallies by load, then by arm of the experiment.
-    all: Vec<Vec<Mutex<Option<Box<Tally>>>>>,
-}
-
-impl<'a> Tallies<'a> {
-    pub fn new(experiment: &'a Experiment) -> Tallies<'a> {
-        let arms = || experiment.arms.iter().map(|_| Mutex::default()).collect();
-        Tallies { experiment, all: experiment.loads.iter().map(|_| arms()).collect() }
-    }
-
-    /// Adds one simulation of a load and an arm of the experiment.
-    pub fn add(&self, load: &Load, arm: &Arm, metrics: &Metrics) {
-        let load = (self.experiment.loads.iter()).position(|other| std::ptr::eq(other, load));
-        let arm = (self.experiment.arms.iter()).position(|other| other.name == arm.name);
-        let (Some(load), Some(arm)) = (load, arm) else {
-            return;
+impl LoadFound {
+    /// Returns what the simulations of a load came to in these arms.
+    pub(crate) fn new(load: &Load, arms: &[&Arm], tallies: &[Tally]) -> LoadFound {
+        let by_arm = || arms.iter().copied().zip(tallies);
+        // Of an arm that does not count something `of` returns none.
+        let rates = |of: &dyn Fn(&Arm, &Tally) -> Option<u64>| {
+            by_arm().map(|(arm, tally)| Some(tally.per_second(of(arm, tally)?))).collect()
         };
-        let tally = self.all[load][arm].lock();
-        let mut tally = tally.expect("no worker panics while it holds the lock");
-        tally.get_or_insert_default().add(metrics);
-    }
-
-    /// Forgets the simulations of a load, which is simulated anew.
-    pub fn forget(&self, load: &Load) {
-        let loads = self.experiment.loads.iter().zip(&self.all);
-        for (_, arms) in loads.filter(|(other, _)| std::ptr::eq(*other, load)) {
-            for tally in arms {
-                *tally.lock().expect("no worker panics while it holds the lock") = None;
-            }
+        let count = |counts: &[u64], index: usize| counts.get(index).copied().unwrap_or(0);
+        let reasons = Reason::ALL.iter().map(|reason| reason.name());
+        LoadFound {
+            benchmark: load.benchmark.clone(),
+            place: load.place.clone(),
+            row: load.row.clone(),
+            machine: load.machine.name.clone(),
+            workload: load.workload.clone(),
+            latency: by_arm()
+                .map(|(arm, tally)| tally.latency(&arm.name, load.row.is_none()))
+                .collect(),
+            // An outside scheduler gives no reasons.
+            decisions: occurred(reasons, |index| {
+                rates(&|arm, tally| arm.scheduler.is_none().then(|| count(&tally.by_reason, index)))
+            }),
+            migrations: occurred(distances(), |index| {
+                rates(&|_, tally| Some(count(&tally.migrations, index)))
+            }),
+            cpus: by_arm().map(|(arm, tally)| tally.cpus(&arm.name, false)).collect(),
         }
-    }
-
-    /// Returns the counts of every load that ran, in the order of the tables.
-    pub fn found(self) -> Vec<LoadFound> {
-        let of_load = |(load, arms): (&Load, Vec<Mutex<Option<Box<Tally>>>>)| {
-            let arms = self.experiment.arms.iter().zip(arms);
-            let ran = arms.filter_map(|(arm, tally)| {
-                let tally = tally.into_inner().expect("the workers are gone");
-                tally.map(|tally| (arm, *tally))
-            });
-            let ran: Vec<(&Arm, Tally)> = ran.collect();
-            let by_arm = || ran.iter().map(|(arm, tally)| (arm.name.as_str(), tally));
-            let reasons = Reason::ALL.iter().map(|reason| reason.name());
-            (!ran.is_empty()).then(|| LoadFound {
-                benchmark: load.benchmark.clone(),
-                place: load.place.clone(),
-                row: load.row.clone(),
-                machine: load.machine.name.clone(),
-                workload: load.workload.clone(),
-                latency: by_arm()
-                    .map(|(arm, tally)| tally.latency(arm, load.row.is_none()))
-                    .collect(),
-                // An outside scheduler gives no reasons.
-                decisions: rows(&ran, reasons, |arm, tally| {
-                    arm.scheduler.is_none().then_some(tally.by_reason.as_slice())
-                }),
-                migrations: rows(&ran, distances(), |_, tally| Some(tally.migrations.as_slice())),
-                cpus: by_arm().map(|(arm, tally)| tally.cpus(arm, false)).collect(),
-            })
-        };
-        let loads = self.experiment.loads.iter().zip(self.all);
-        loads.filter_map(of_load).collect()
     }
 }
 

@@ -78,16 +78,19 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
 
 /// Returns everything that is counted, each kind under its heading.
 pub(crate) fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 8] {
-    [
-        ("decisions by reason", &comparison.decisions),
-        ("decisions by chosen CPU", &comparison.chosen),
-        ("decisions by cache step", &comparison.cache),
-        ("decisions by distance from the waker", &comparison.wake_distance),
-        ("wake-ups by distance from the previous CPU", &comparison.migrations),
-        ("tasks moved by the balancer, by distance", &comparison.balanced),
-        ("virtual machines", &comparison.guests),
-        ("in all", &comparison.totals),
-    ]
+    comparison.counted().map(|(key, rows)| {
+        let title = match key {
+            "decisions" => "decisions by reason",
+            "chosen" => "decisions by chosen CPU",
+            "cache" => "decisions by cache step",
+            "wake_distance" => "decisions by distance from the waker",
+            "migrations" => "wake-ups by distance from the previous CPU",
+            "balanced" => "tasks moved by the balancer, by distance",
+            "guests" => "virtual machines",
+            _ => "in all",
+        };
+        (title, rows)
+    })
 }
 
 fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {

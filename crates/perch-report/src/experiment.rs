@@ -35,21 +35,11 @@ pub fn experiments(reports: &[Report], format: Format) -> String {
     }
 }
 
-/// Returns the text with which that of [`experiments`] begins once `report` has further tables
-/// after those that it has now; `None` for a format that no table stands in by itself.
-pub fn tables_so_far(report: &Report, format: Format) -> Option<String> {
-    match format {
-        Format::Table => Some(terminal_tables(report)),
-        Format::Markdown => Some(markdown_tables(report)),
-        Format::Csv | Format::Json => None,
-    }
-}
-
 fn blocks(reports: &[Report], block: impl Fn(&Report) -> String) -> String {
     reports.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
-fn terminal_tables(report: &Report) -> String {
+fn terminal(report: &Report) -> String {
     let mut text = format!("{}\n{}\n{}\n", report.title, report.source, circumstances(report));
     for table in tables(report) {
         let iterations = iterations(report, &table[0]);
@@ -59,11 +49,6 @@ fn terminal_tables(report: &Report) -> String {
             let _ = write!(text, "\n{}", shape(iterations));
         }
     }
-    text
-}
-
-fn terminal(report: &Report) -> String {
-    let mut text = terminal_tables(report);
     let _ = writeln!(text, "\n{}", summary(report).join("\n"));
     if !report.fits.is_empty() {
         let _ = write!(text, "\n{}", fits(&report.fits).text());
@@ -75,7 +60,7 @@ fn terminal(report: &Report) -> String {
     text
 }
 
-fn markdown_tables(report: &Report) -> String {
+fn markdown(report: &Report) -> String {
     let mut text =
         format!("## {}\n\n{}. {}.\n", report.title, report.source, circumstances(report));
     for table in tables(report) {
@@ -86,11 +71,6 @@ fn markdown_tables(report: &Report) -> String {
             let _ = write!(text, "\n```text\n{}```\n", shape(iterations));
         }
     }
-    text
-}
-
-fn markdown(report: &Report) -> String {
-    let mut text = markdown_tables(report);
     text.push('\n');
     for line in summary(report) {
         let _ = writeln!(text, "- {line}");

@@ -421,6 +421,15 @@ impl Found {
 
     /// Returns what a comparison of one arm found.
     fn of(comparison: Comparison) -> Found {
+        let rates = |rows: &[CountRow]| -> BTreeMap<String, f64> {
+            let rates =
+                rows.iter().map(|row| Some((row.name.clone(), (*row.per_second.first()?)?)));
+            rates.flatten().collect()
+        };
+        // The CPUs that were chosen are many, and nobody asks a sweep for them.
+        let counts = comparison.counted().into_iter().filter(|(what, _)| *what != "chosen");
+        let counts = counts.map(|(what, rows)| (what.to_string(), rates(rows)));
+        let counts = counts.filter(|(_, rates)| !rates.is_empty()).collect();
         let window = comparison.window;
         let scores = comparison.scores.into_iter().map(|mut score| {
             let arm = score.arms.swap_remove(0);
@@ -435,27 +444,7 @@ impl Found {
             }
         });
         let scores = scores.collect();
-        let rates = |rows: Vec<CountRow>| -> BTreeMap<String, f64> {
-            rows.into_iter()
-                .filter_map(|row| Some((row.name, (*row.per_second.first()?)?)))
-                .collect()
-        };
-        let counts = [
-            ("decisions", comparison.decisions),
-            ("cache", comparison.cache),
-            ("wake_distance", comparison.wake_distance),
-            ("migrations", comparison.migrations),
-            ("balanced", comparison.balanced),
-            ("guests", comparison.guests),
-            ("totals", comparison.totals),
-        ];
-        let counts = counts.map(|(what, rows)| (what.to_string(), rates(rows)));
-        Found {
-            repetitions: comparison.repetitions,
-            window,
-            scores,
-            counts: (counts.into_iter()).filter(|(_, rows)| !rows.is_empty()).collect(),
-        }
+        Found { repetitions: comparison.repetitions, window, scores, counts }
     }
 }
 

@@ -21,7 +21,7 @@ use perch_workload::{Budget, Workload};
 use crate::arguments::{Common, Effort, at_least_one, duration_ns, origin};
 use crate::fresh::Fresh;
 use crate::gate;
-use crate::meter::{Meter, MeteredWatch, Unit};
+use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit_as, say};
 #[cfg(feature = "record")]
 use record::SimulatedRecording;
@@ -188,11 +188,7 @@ fn watch<W: Watch>(
         let path = of_arm(spec, file, arm);
         let fresh = Fresh::create(&path).map_err(|error| cannot(&path, &error))?;
         let out = fresh.handle().map_err(|error| cannot(&path, &error))?;
-        let meter = Meter::new(&format!("{what}, arm {}", arm.name), Unit::Each, quiet);
-        perch_experiment::watch(spec, index, |scenario| {
-            let watch = begin(BufWriter::new(out), scenario)?;
-            Ok(MeteredWatch::new(watch, meter, scenario.warmup_ns + scenario.measure_ns))
-        })?;
+        perch_experiment::watch(spec, index, |scenario| begin(BufWriter::new(out), scenario))?;
         fresh.keep().map_err(|error| cannot(&path, &error))?;
         if !quiet {
             say(format_args!("the {what} of arm {} is {}", arm.name, path.display()));

@@ -3,19 +3,13 @@
 
 mod check;
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
-use perch_experiment::{
-    Experiment, ExperimentError, Report, RunOptions, foresee, library, machines,
-};
-use perch_report::{
-    Align, Format, Grid, ResultFormat, experiments, paste_experiments, tables_so_far,
-};
+use perch_experiment::{Experiment, ExperimentError, RunOptions, library, machines};
+use perch_report::{Align, Format, Grid, ResultFormat, experiments, paste_experiments};
 
 use crate::arguments::{Common, Effort, at_least_one, origin};
 use crate::meter::{Meter, Unit};
-use crate::output::{Failure, emit, emit_as, say};
+use crate::output::{Failure, emit, emit_as};
 use check::CheckArguments;
 
 /// The subcommands of `perch experiment`.
@@ -103,116 +97,26 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         jobs: common.jobs(),
         budget: common.budget,
     };
-    // Events bound a quick run, and trying its loads first would take a tenth of it.
-    if !common.quiet && options.events_a_row().is_none() {
-        say_how_long(&loaded, &options);
-    }
     let mut reports = Vec::new();
-    let mut shown = Shown::default();
     for (name, experiment) in &loaded {
         let meter = Meter::new(&experiment.name, Unit::Each, common.quiet);
         let advance = |done, total| meter.advance(done as u64, total as u64);
-        let mut before = shown.begin(&reports, common.format);
-        let mut table = |report: &Report| {
-            meter.suspend(|| before.show_tables(report));
-        };
-        let report = perch_experiment::run_tables(experiment, &options, &advance, &mut table);
+        let report = perch_experiment::run(experiment, &options, &advance);
         // The error of a run names the cell, and the experiment by the name that its file has in it.
         let report = report.map_err(|error| Failure::from(error).of(name))?;
-        reports.push(report);
         meter.say_simulated(options.jobs);
+        if let ResultFormat::Plain(format @ (Format::Table | Format::Markdown)) = common.format {
+            // It stands by itself, and the next may take hours.
+            let blank = if reports.is_empty() { "" } else { "\n" };
+            let text = experiments(std::slice::from_ref(&report), format);
+            emit_as(common.format, &format!("{blank}{text}"))?;
+        }
+        reports.push(report);
     }
     let whole = match common.format {
+        ResultFormat::Plain(Format::Table | Format::Markdown) => return Ok(()),
         ResultFormat::Plain(format) => experiments(&reports, format),
         ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),
     };
-    shown.show_rest(common.format, &whole)
-}
-
-/// A run that takes less needs no announcement.
-const LONG: Duration = Duration::from_secs(10);
-
-/// Says how long the run of the experiments will take, if that is long. Options that make no sense
-/// are left to the run itself.
-fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
-    // By the time of this process on a CPU, for which other programs that run meanwhile do not count.
-    let now = || {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    };
-    let each = loaded.iter().map(|(_, experiment)| foresee(experiment, options, &now));
-    let Ok(all) = each.sum::<Result<Duration, _>>() else {
-        return;
-    };
-    if all >= LONG {
-        let words = match all.as_secs() {
-            seconds @ ..100 => format!("{seconds} s"),
-            seconds => format!("{:.0} min", seconds as f64 / 60.0),
-        };
-        // Nobody knows before the first repetitions how many cells they leave undecided.
-        let further = if !options.settles() {
-            ""
-        } else {
-            ", and longer where scores are not steady or cells undecided"
-        };
-        say(format!("this will take about {words}, by a trial of each load{further}"));
-    }
-}
-
-/// The part of the result that stdout has already.
-#[derive(Default)]
-struct Shown {
-    bytes: usize,
-    /// The first failure of stdout, which ends the command when the simulations are done.
-    failure: Option<Failure>,
-}
-
-/// The result of one experiment as it grows behind those of the experiments that ran before.
-struct Growing<'a> {
-    shown: &'a mut Shown,
-    /// The format, and the text of the earlier results; `None` for a format that is shown at the end.
-    before: Option<(Format, String)>,
-}
-
-impl Growing<'_> {
-    /// Shows the tables of `report` that are new.
-    fn show_tables(&mut self, report: &Report) {
-        let Some((format, before)) = &self.before else {
-            return;
-        };
-        if let Some(tables) = tables_so_far(report, *format) {
-            self.shown.show(ResultFormat::Plain(*format), &format!("{before}{tables}"));
-        }
-    }
-}
-
-impl Shown {
-    /// Begins with the experiment that follows those of `reports`.
-    fn begin(&mut self, reports: &[Report], format: ResultFormat) -> Growing<'_> {
-        let before = match format {
-            ResultFormat::Plain(format) => {
-                let mut text = experiments(reports, format);
-                if !reports.is_empty() {
-                    text.push('\n');
-                }
-                Some((format, text))
-            }
-            ResultFormat::Paste(_) => None,
-        };
-        Growing { shown: self, before }
-    }
-
-    /// Shows what is left of the whole result.
-    fn show_rest(mut self, format: ResultFormat, whole: &str) -> Result<(), Failure> {
-        self.show(format, whole);
-        self.failure.map_or(Ok(()), Err)
-    }
-
-    /// Shows the end of `text`, of which stdout has the beginning.
-    fn show(&mut self, format: ResultFormat, text: &str) {
-        if self.failure.is_none() {
-            self.failure = emit_as(format, &text[self.bytes..]).err();
-            self.bytes = text.len();
-        }
-    }
+    emit_as(common.format, &whole)
 }

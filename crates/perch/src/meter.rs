@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The progress of work that takes more than a moment: a bar on stderr, where that is a terminal.
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 #[cfg(feature = "record")]
 use std::io::Read;
@@ -12,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perch_sim::{Asked, Switched, Watch, Woken};
 
 use crate::output::{escaped, say};
 
@@ -31,28 +27,6 @@ pub enum Unit {
     Bytes,
 }
 
-/// The clock that a meter reads and the place where it draws.
-trait Surroundings: Send + Sync {
-    /// The time since the meter began.
-    fn elapsed(&self) -> Duration;
-
-    fn target(&self) -> ProgressDrawTarget;
-}
-
-/// The host's clock, and stderr.
-struct Host(Instant);
-
-impl Surroundings for Host {
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    /// A bar draws nothing where stderr is not a terminal.
-    fn target(&self) -> ProgressDrawTarget {
-        ProgressDrawTarget::stderr()
-    }
-}
-
 /// A bar with a rate and the time that is left; where the total is unknown, a line with the amount
 /// done and the rate. It disappears when the value is dropped.
 pub struct Meter {
@@ -60,7 +34,7 @@ pub struct Meter {
     what: String,
     unit: Unit,
     quiet: bool,
-    around: Box<dyn Surroundings>,
+    began: Instant,
     shown: Once,
     total: AtomicU64,
 }
@@ -82,10 +56,6 @@ fn style(unit: Unit, total: u64) -> ProgressStyle {
 impl Meter {
     /// Begins to measure `what`; draws nothing if `quiet`.
     pub fn new(what: &str, unit: Unit, quiet: bool) -> Meter {
-        Meter::amid(Box::new(Host(Instant::now())), what, unit, quiet)
-    }
-
-    fn amid(around: Box<dyn Surroundings>, what: &str, unit: Unit, quiet: bool) -> Meter {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_prefix(escaped(what).into_owned());
         Meter {
@@ -93,7 +63,7 @@ impl Meter {
             what: what.to_string(),
             unit,
             quiet,
-            around,
+            began: Instant::now(),
             shown: Once::new(),
             total: AtomicU64::new(0),
         }
@@ -106,10 +76,11 @@ impl Meter {
             self.bar.set_length(total);
         }
         self.bar.set_position(self.bar.position().max(done));
-        if !self.quiet && self.around.elapsed() > BAR_AFTER {
+        if !self.quiet && self.began.elapsed() > BAR_AFTER {
             self.shown.call_once(|| {
                 self.bar.set_style(style(self.unit, total));
-                self.bar.set_draw_target(self.around.target());
+                // It draws nothing where stderr is not a terminal.
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
                 self.bar.tick();
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             });
@@ -120,16 +91,11 @@ impl Meter {
     /// that, as the last of `total` may cost more than all others.
     pub fn advance_by_cost(&self, done: u64, total: u64, part: f64) {
         if part > 0.0 {
-            let left = (self.around.elapsed()).mul_f64((1.0 - part).max(0.0) / part);
+            let left = (self.began.elapsed()).mul_f64((1.0 - part).max(0.0) / part);
             let left = HumanDuration(left);
             self.bar.set_message(format!(", {left:#} left"));
         }
         self.advance(done, total);
-    }
-
-    /// Runs `write`, which writes to the terminal, while no bar is there that it could write into.
-    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.bar.suspend(write)
     }
 
     /// Removes the bar, and says on stderr how many simulations ran, for how long and on how many
@@ -144,14 +110,10 @@ impl Meter {
         if self.quiet {
             return;
         }
-        say(self.words(what, jobs));
-    }
-
-    fn words(&self, what: &str, jobs: usize) -> String {
         let total = self.total.load(Ordering::Relaxed);
         let jobs = if jobs == 1 { "1 thread".to_string() } else { format!("{jobs} threads") };
-        let seconds = self.around.elapsed().as_secs_f64();
-        format!("{}: {total} {what} in {seconds:.1} s on {jobs}", self.what)
+        let seconds = self.began.elapsed().as_secs_f64();
+        say(format_args!("{}: {total} {what} in {seconds:.1} s on {jobs}", self.what));
     }
 }
 
@@ -189,52 +151,5 @@ impl<R: Read> Read for Metered<R> {
             self.meter.bar.finish_and_clear();
         }
         Ok(read)
-    }
-}
-
-/// A watcher of a simulation that shows how far the simulation is, in simulated milliseconds.
-pub struct MeteredWatch<W> {
-    inner: W,
-    meter: Meter,
-    ms: u64,
-    total_ms: u64,
-}
-
-impl<W> MeteredWatch<W> {
-    /// A watcher of a simulation of `total_ns` nanoseconds.
-    pub fn new(inner: W, meter: Meter, total_ns: u64) -> MeteredWatch<W> {
-        MeteredWatch { inner, meter, ms: 0, total_ms: total_ns / 1_000_000 }
-    }
-
-    fn at(&mut self, at_ns: u64) {
-        let ms = at_ns / 1_000_000;
-        if ms > self.ms {
-            self.ms = ms;
-            self.meter.advance(ms, self.total_ms);
-        }
-    }
-}
-
-impl<W: Watch> Watch for MeteredWatch<W> {
-    fn asked(&mut self, asked: &Asked) -> io::Result<()> {
-        self.inner.asked(asked)
-    }
-
-    fn woken(&mut self, woken: &Woken) -> io::Result<()> {
-        self.at(woken.at_ns);
-        self.inner.woken(woken)
-    }
-
-    fn switched(&mut self, switched: &Switched) -> io::Result<()> {
-        self.at(switched.at_ns);
-        self.inner.switched(switched)
-    }
-
-    fn loaded(&mut self, at_ns: u64, llc: usize, runnable: u32) -> io::Result<()> {
-        self.inner.loaded(at_ns, llc, runnable)
-    }
-
-    fn ended(&mut self, at_ns: u64) -> io::Result<()> {
-        self.inner.ended(at_ns)
     }
 }

@@ -4,7 +4,6 @@
 mod agreement;
 mod list;
 mod queues;
-mod trace;
 
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -48,9 +47,6 @@ pub struct Arguments {
     /// The file to list them to [default: stdout]
     #[arg(long, short, value_name = "FILE", requires = "list")]
     output: Option<PathBuf>,
-    /// Also write what was recorded as a Perfetto trace
-    #[arg(long, value_name = "FILE", conflicts_with = "list")]
-    trace: Option<PathBuf>,
     /// Threads; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<u32>,
@@ -86,13 +82,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         None => Format::Table,
     };
-    for (option, path) in [("--output", &arguments.output), ("--trace", &arguments.trace)] {
-        if let Some(path) = path.as_deref().filter(|path| same(path, &arguments.file)) {
-            return Err(Failure::input(format!(
-                "{option} {}: that is the recording itself; expected another file",
-                path.display()
-            )));
-        }
+    if let Some(path) = arguments.output.as_deref().filter(|path| same(path, &arguments.file)) {
+        return Err(Failure::input(format!(
+            "--output {}: that is the recording itself; expected another file",
+            path.display()
+        )));
     }
     // Without a bar: lines and a bar on the same terminal would overwrite each other.
     let lines = arguments.list && arguments.output.is_none();
@@ -110,23 +104,13 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         recording.warn();
         return Ok(());
     }
-    let (outcome, trace) = match &arguments.trace {
-        // Lists and traces keep the order of the file, so one thread makes them.
-        Some(path) => {
-            let (outcome, trace) = trace::trace(&mut recording, other, path)?;
-            (outcome, Some(trace))
-        }
-        None => {
-            let (reader, jobs) = (&mut recording.reader, threads(arguments.jobs));
-            let outcome = perch_record::replay(reader, &topology, model, other, jobs);
-            (outcome.map_err(|error| recording.wrong(error))?, None)
-        }
-    };
+    let (reader, jobs) = (&mut recording.reader, threads(arguments.jobs));
+    let outcome = perch_record::replay(reader, &topology, model, other, jobs);
+    let outcome = outcome.map_err(|error| recording.wrong(error))?;
     recording.warn();
     if outcome.model.asked == 0 {
         return Err(recording.no_wake_ups(outcome.others));
     }
-    trace.map_or(Ok(()), trace::Trace::keep)?;
     let (path, reader) = (&recording.path, &recording.reader);
     let report = Report {
         result: ReplayResult::of(path, reader, &topology, model, other, &outcome),

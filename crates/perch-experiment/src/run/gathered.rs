@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The results of a run, gathered table by table.
-
-use std::ops::Range;
+//! The results of a run.
 
 use super::kept::{Found, Kept};
 use super::plan::Batch;
@@ -13,9 +11,10 @@ use crate::model::{Cell, Effort, Experiment, Load, machines};
 use crate::report::{ArmModes, Iterations, Report};
 use crate::seed::seed;
 use crate::summary::Summary;
+use crate::tally::LoadFound;
 use crate::thoroughness::Thoroughness;
 
-/// The tables that are finished, and what is kept for the others.
+/// What is kept of the simulations of each load.
 pub(super) struct Gathered<'a> {
     pub experiment: &'a Experiment,
     pub chosen: &'a [(&'a Load, Effort)],
@@ -29,9 +28,6 @@ pub(super) struct Gathered<'a> {
     kept: Vec<Kept>,
     /// How often each load's times were doubled.
     doubled: Vec<u32>,
-    results: Vec<LoadResult<'a>>,
-    reports: Vec<CellReport>,
-    c2c: Option<LineFound>,
 }
 
 impl<'a> Gathered<'a> {
@@ -52,9 +48,6 @@ impl<'a> Gathered<'a> {
             is_short,
             kept: chosen.iter().map(|_| Kept::new(arms.len())).collect(),
             doubled: vec![0; chosen.len()],
-            results: Vec::new(),
-            reports: Vec::new(),
-            c2c: None,
         }
     }
 
@@ -110,28 +103,6 @@ impl<'a> Gathered<'a> {
         self.cells_of(&found).any(|cell| cell.is_open())
     }
 
-    /// Makes the table of these loads, whose simulations are all there.
-    pub fn finish(&mut self, table: Range<usize>) {
-        let first = self.results.len();
-        for at in table {
-            let kept = std::mem::replace(&mut self.kept[at], Kept::new(0));
-            let load = self.chosen[at].0;
-            let published = self.experiment.c2c.as_ref();
-            if let Some(published) = published.filter(|line| is_of(line, load)) {
-                let lines = self.arms.iter().zip(&kept.lines);
-                let arms = lines.filter_map(|(arm, lines)| lines.found(&arm.name));
-                self.c2c = Some(LineFound::new(published, arms.collect()));
-            }
-            self.results.push(self.result(at, &kept));
-        }
-        let results = &self.results[first..];
-        for cell in self.cells {
-            let load = &self.experiment.loads[cell.load];
-            let found = results.iter().find(|found| std::ptr::eq(found.load, load));
-            self.reports.extend(found.map(|found| CellReport::new(cell, found)));
-        }
-    }
-
     fn result(&self, at: usize, kept: &Kept) -> LoadResult<'a> {
         let (load, effort) = (self.chosen[at].0, self.effort(at));
         let names = self.arms.iter().map(|arm| arm.name.as_str());
@@ -155,10 +126,37 @@ impl<'a> Gathered<'a> {
         cells.map(|cell| CellReport::new(cell, found))
     }
 
-    /// Returns the report of the tables that are finished.
+    /// Returns the published line beside the simulated ones, where its load was simulated.
+    fn line(&self) -> Option<LineFound> {
+        let published = self.experiment.c2c.as_ref()?;
+        let at = self.chosen.iter().position(|(load, _)| is_of(published, load))?;
+        let lines = self.arms.iter().zip(&self.kept[at].lines);
+        let arms = lines.filter_map(|(arm, lines)| lines.found(&arm.name));
+        Some(LineFound::new(published, arms.collect()))
+    }
+
+    /// Returns the counts of the loads that were simulated, in the order of the tables.
+    fn loads(&self) -> Vec<LoadFound> {
+        let found = self.experiment.loads.iter().filter_map(|load| {
+            let at = self.chosen.iter().position(|(other, _)| std::ptr::eq(*other, load))?;
+            let tallies = &self.kept[at].tallies;
+            (!tallies.is_empty()).then(|| LoadFound::new(load, self.arms, tallies))
+        });
+        found.collect()
+    }
+
+    /// Returns the report, when all simulations are there.
     pub fn report(&self) -> Report {
         let experiment = self.experiment;
         let modes = |arm: &&Arm| ArmModes { name: arm.name.clone(), modes: arm.words() };
+        let results: Vec<LoadResult> =
+            self.kept.iter().enumerate().map(|(at, kept)| self.result(at, kept)).collect();
+        let report = |cell: &&Cell| {
+            let load = &experiment.loads[cell.load];
+            let found = results.iter().find(|found| std::ptr::eq(found.load, load));
+            CellReport::new(cell, found.expect("the loads of the cells are chosen"))
+        };
+        let cells: Vec<CellReport> = self.cells.iter().map(report).collect();
         Report {
             experiment: experiment.name.clone(),
             title: experiment.title.clone(),
@@ -171,18 +169,18 @@ impl<'a> Gathered<'a> {
             seed: self.base,
             effort: self.effort,
             arms: self.arms.iter().map(modes).collect(),
-            summary: Summary::of(&self.reports),
-            fits: Fit::all(&self.reports),
-            cells: self.reports.clone(),
-            iterations: self.results.iter().filter_map(Iterations::of).collect(),
-            loads: Vec::new(),
+            summary: Summary::of(&cells),
+            fits: Fit::all(&cells),
+            cells,
+            iterations: results.iter().filter_map(Iterations::of).collect(),
+            loads: self.loads(),
             machines_toml: Vec::new(),
-            c2c: self.c2c.clone(),
+            c2c: self.line(),
         }
     }
 }
 
 /// True where a published line is of this load.
-pub(super) fn is_of(line: &PublishedLine, load: &Load) -> bool {
+fn is_of(line: &PublishedLine, load: &Load) -> bool {
     (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
 }

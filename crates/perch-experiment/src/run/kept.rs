@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The results of simulations: of each its scores alone are kept, and sums of everything else.
 
-use perch_sim::C2c;
+use perch_sim::Metrics;
 
 use crate::contention::LineSums;
+use crate::tally::Tally;
 use crate::transient::Course;
 
 /// One score of one simulation.
@@ -19,11 +20,8 @@ pub(super) struct Scored {
 pub(super) struct Found {
     /// The scores that the experiment wants of the load, in that order.
     pub scores: Vec<Scored>,
-    /// The contended lines of the kernel that the simulation met, where the experiment has the
-    /// published figures of the load's.
-    pub lines: Option<Box<C2c>>,
-    /// The kernel's share of the busy time, percent.
-    pub kernel_pct: f64,
+    /// What was counted; none of a formula in place of the simulator.
+    pub metrics: Option<Box<Metrics>>,
 }
 
 /// The scores and sums of one load's simulations.
@@ -36,6 +34,8 @@ pub(super) struct Kept {
     courses: Vec<Vec<Course>>,
     /// The contended lines by arm.
     pub lines: Vec<LineSums>,
+    /// What was counted, by arm; none where nothing was.
+    pub tallies: Vec<Tally>,
 }
 
 impl Kept {
@@ -45,6 +45,7 @@ impl Kept {
             values: vec![Vec::new(); arms],
             courses: vec![Vec::new(); arms],
             lines: (0..arms).map(|_| LineSums::default()).collect(),
+            tallies: Vec::new(),
         }
     }
 
@@ -71,7 +72,11 @@ impl Kept {
         courses.resize_with(found.scores.len(), Course::default);
         let each = courses.iter_mut().zip(&found.scores);
         each.for_each(|(course, score)| course.add(&score.course));
-        self.lines[arm].add(found.lines.as_deref(), found.kernel_pct);
+        if let Some(metrics) = &found.metrics {
+            self.lines[arm].add(metrics.c2c.as_deref(), metrics.kernel_pct());
+            self.tallies.resize(self.lines.len(), Tally::default());
+            self.tallies[arm].add(metrics);
+        }
         if self.higher_is_better.is_empty() {
             self.higher_is_better =
                 found.scores.iter().map(|score| score.higher_is_better).collect();

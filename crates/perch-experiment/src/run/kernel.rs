@@ -9,13 +9,11 @@ use perch_policy::{Policy, Topology};
 use perch_sim::workload::{Budget, Workload, WorkloadError};
 use perch_sim::{Batch, Outcome, Scenario, Score, balancing_ns};
 
-use super::gathered::is_of;
 use super::kept::{Found, Scored};
 use super::plan::Trial;
 use crate::arm::Arm;
 use crate::error::ExperimentError;
 use crate::model::{Effort, Experiment, Load, Wanted};
-use crate::tally::Tallies;
 use crate::transient::BATCHES;
 
 /// A simulator, as a run needs it.
@@ -29,9 +27,6 @@ pub(super) trait Simulate: Sync {
     fn events(&self, _load: &Load, _arm: &Arm, _ns: u64) -> Result<Option<u64>, ExperimentError> {
         Ok(None)
     }
-
-    /// Forgets what was counted of a load beside its scores, because it is simulated anew.
-    fn forget(&self, _load: &Load) {}
 
     /// Returns the longest time that may pass until the balancer has tried to move any task of a
     /// load, in nanoseconds; 0 for a load that starts and stops its clock itself.
@@ -95,14 +90,13 @@ pub(super) fn scenario(
 pub(super) struct Kernel<'a> {
     pub experiment: &'a Experiment,
     pub topologies: &'a Topologies<'a>,
-    pub tallies: &'a Tallies<'a>,
     pub budget: Budget,
 }
 
 impl Simulate for Kernel<'_> {
     fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
         let topology = self.topologies.get(&trial.load.machine);
-        simulate(self.experiment, topology, trial, self.budget, self.tallies)
+        simulate(self.experiment, topology, trial, self.budget)
     }
 
     fn events(&self, load: &Load, arm: &Arm, ns: u64) -> Result<Option<u64>, ExperimentError> {
@@ -124,10 +118,6 @@ impl Simulate for Kernel<'_> {
         Ok(Some(outcome.metrics.events))
     }
 
-    fn forget(&self, load: &Load) {
-        self.tallies.forget(load);
-    }
-
     fn balancing_ns(&self, load: &Load) -> u64 {
         let topology = self.topologies.get(&load.machine);
         // A workload that does not parse is refused where it is run.
@@ -146,30 +136,22 @@ fn simulate(
     topology: &Arc<Topology>,
     trial: &Trial,
     budget: Budget,
-    tallies: &Tallies,
 ) -> Result<Found, ExperimentError> {
-    let Trial { load, arm, .. } = trial;
+    let load = trial.load;
     let failed = |reason: &dyn Display| trial.failed(reason);
     let scenario = scenario(experiment, topology, trial, budget).map_err(|error| failed(&error))?;
     let run = scenario.run_in_batches(BATCHES);
     let (outcome, batches) = run.map_err(|error| failed(&error))?;
     let scores = load.scores.iter().enumerate();
-    tallies.add(load, arm, &outcome.metrics);
     let scores: Result<_, _> = scores
         .map(|(index, wanted)| {
             let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
-            let mut cells =
-                cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], *load));
+            let mut cells = cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], load));
             let relative = cells.any(|cell| cell.judging.relative);
             read(&outcome, &batches, wanted, relative).map_err(|error| failed(&error))
         })
         .collect();
-    let published = experiment.c2c.as_ref().filter(|line| is_of(line, load));
-    Ok(Found {
-        scores: scores?,
-        kernel_pct: outcome.metrics.kernel_pct(),
-        lines: outcome.metrics.c2c.filter(|_| published.is_some()),
-    })
+    Ok(Found { scores: scores?, metrics: Some(Box::new(outcome.metrics)) })
 }
 
 /// The reason why the score that a cell wants is not among those of its workload.

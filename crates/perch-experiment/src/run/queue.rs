@@ -3,68 +3,35 @@
 //! simulation of a table, or of a load, while another load has any.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::RunOptions;
 use super::gathered::Gathered;
 use super::kept::Found;
-use super::kernel::Simulate;
 use super::plan::{Batch, Trial};
-use super::{OnTable, RunOptions};
 use crate::error::ExperimentError;
 use crate::model::{Effort, Load};
 use crate::pool::Lists;
 
-/// The loads of a run that are not finished.
-pub(super) struct Queue<'a, 'b, S> {
+/// The loads of a run.
+pub(super) struct Queue<'a, 'b> {
     gathered: &'b mut Gathered<'a>,
     options: &'b RunOptions,
-    simulator: &'b S,
-    table: OnTable<'b>,
     /// The loads, as places in [`Gathered::chosen`], in the order in which workers take them, each
     /// with its repetitions that are simulated now.
     lists: Vec<(usize, Batch<'a>)>,
-    /// Which loads are finished, by place in [`Gathered::chosen`].
-    is_finished: Vec<bool>,
-    /// The loads of each table that was not handed out yet.
-    tables: VecDeque<Range<usize>>,
 }
 
-impl<'a, 'b, S: Simulate> Queue<'a, 'b, S> {
-    pub fn new(
-        gathered: &'b mut Gathered<'a>,
-        options: &'b RunOptions,
-        simulator: &'b S,
-        table: OnTable<'b>,
-    ) -> Queue<'a, 'b, S> {
+impl<'a, 'b> Queue<'a, 'b> {
+    pub fn new(gathered: &'b mut Gathered<'a>, options: &'b RunOptions) -> Queue<'a, 'b> {
         let tables = tables(gathered.chosen);
         let order = tables.iter().flat_map(|table| longest_first(gathered.chosen, table));
         let lists = order.map(|load| (load, gathered.next(load))).collect();
-        Queue {
-            is_finished: vec![false; gathered.chosen.len()],
-            gathered,
-            options,
-            simulator,
-            table,
-            lists,
-            tables: tables.into(),
-        }
-    }
-
-    /// Hands out the tables whose loads are finished, up to the first one that is not.
-    fn hand_out(&mut self) {
-        while let Some(loads) = self.tables.front().cloned() {
-            if !self.is_finished[loads.clone()].iter().all(|finished| *finished) {
-                return;
-            }
-            self.tables.pop_front();
-            self.gathered.finish(loads);
-            (self.table)(&self.gathered.report());
-        }
+        Queue { gathered, options, lists }
     }
 }
 
-impl<'a, S: Simulate> Lists for Queue<'a, '_, S> {
+impl<'a> Lists for Queue<'a, '_> {
     type Task = Trial<'a>;
     type Found = Found;
     type Error = ExperimentError;
@@ -90,16 +57,10 @@ impl<'a, S: Simulate> Lists for Queue<'a, '_, S> {
     fn further(&mut self, list: usize) -> usize {
         let at = self.lists[list].0;
         let (load, effort) = self.gathered.chosen[at];
-        let goes_on = if self.gathered.lengthen(at, self.options.doublings()) {
-            self.simulator.forget(load);
-            true
-        } else {
-            self.gathered.repetitions(at) < self.options.most(load, effort)
-                && self.gathered.is_open(at)
-        };
+        let goes_on = self.gathered.lengthen(at, self.options.doublings())
+            || (self.gathered.repetitions(at) < self.options.most(load, effort)
+                && self.gathered.is_open(at));
         if !goes_on {
-            self.is_finished[at] = true;
-            self.hand_out();
             return 0;
         }
         let batch = self.gathered.next(at);

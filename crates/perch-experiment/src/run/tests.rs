@@ -23,7 +23,7 @@ fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
 
 fn scored(value: f64) -> Found {
     let score = Scored { value, course: Vec::new(), higher_is_better: true };
-    Found { scores: vec![score], lines: None, kernel_pct: 0.0 }
+    Found { scores: vec![score], metrics: None }
 }
 
 impl<F: Fn(&Trial) -> Result<Found, ExperimentError> + Sync> Simulate for F {
@@ -37,25 +37,7 @@ fn quietly(
     options: &RunOptions,
     simulate: impl Simulate,
 ) -> Result<Report, ExperimentError> {
-    super::run_with(experiment, options, (&|_, _| {}, &mut |_| {}), &simulate)
-}
-
-/// Every report on the way has the first tables of the last one, a table more each time.
-#[test]
-fn tables_come_as_soon_as_they_are_finished_and_in_order() {
-    for jobs in [1, 4] {
-        let options = RunOptions { jobs, ..RunOptions::default() };
-        let mut on_the_way = Vec::new();
-        let mut table = |report: &Report| on_the_way.push(report.cells.clone());
-        let other: (Progress, OnTable) = (&|_, _| {}, &mut table);
-        let all = super::run_with(&experiment(), &options, other, &formula).unwrap();
-        assert_eq!(on_the_way.len(), 6);
-        for cells in &on_the_way {
-            assert_eq!(*cells, all.cells[..cells.len()]);
-        }
-        assert!(on_the_way.windows(2).all(|two| two[0].len() < two[1].len()));
-        assert_eq!(on_the_way.last(), Some(&all.cells));
-    }
+    run_with(experiment, options, &|_, _| {}, &simulate)
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
@@ -87,7 +69,7 @@ fn noisy(trial: &Trial) -> Result<Found, ExperimentError> {
     Ok(found)
 }
 
-/// The report and the tables on the way are the same to the last bit.
+/// The report is the same to the last bit.
 #[test]
 fn the_result_does_not_depend_on_the_jobs() {
     for thoroughness in [Thoroughness::Quick, Thoroughness::Normal] {
@@ -98,15 +80,11 @@ fn the_result_does_not_depend_on_the_jobs() {
                 further: vec!["all".to_string()],
                 ..RunOptions::default()
             };
-            let mut on_the_way = Vec::new();
-            let mut table = |report: &Report| on_the_way.push(report.clone());
-            let other: (Progress, OnTable) = (&|_, _| {}, &mut table);
-            let report = super::run_with(&experiment(), &options, other, &noisy).unwrap();
-            (report, on_the_way)
+            quietly(&experiment(), &options, noisy).unwrap()
         };
         let alone = result(1);
-        assert_eq!(alone.0.cells.len(), 42);
-        let counts: HashSet<usize> = alone.0.cells.iter().map(|cell| cell.repetitions).collect();
+        assert_eq!(alone.cells.len(), 42);
+        let counts: HashSet<usize> = alone.cells.iter().map(|cell| cell.repetitions).collect();
         assert!(counts.len() > 2, "some are repeated: {counts:?}");
         for jobs in [2, 3, 16] {
             assert_eq!(result(jobs), alone);
@@ -114,9 +92,8 @@ fn the_result_does_not_depend_on_the_jobs() {
     }
 }
 
-/// What a user sees until a simulation fails is the same as well.
 #[test]
-fn the_failure_and_the_tables_before_it_do_not_depend_on_the_jobs() {
+fn the_failure_does_not_depend_on_the_jobs() {
     let fails = |trial: &Trial| {
         let path = trial.load.path();
         match path.as_str() {
@@ -128,12 +105,8 @@ fn the_failure_and_the_tables_before_it_do_not_depend_on_the_jobs() {
     };
     for jobs in [1, 2, 16] {
         let options = RunOptions { jobs, ..RunOptions::default() };
-        let mut tables = 0;
-        let mut table = |_: &Report| tables += 1;
-        let other: (Progress, OnTable) = (&|_, _| {}, &mut table);
-        let error = super::run_with(&experiment(), &options, other, &fails).unwrap_err();
+        let error = quietly(&experiment(), &options, fails).unwrap_err();
         assert_eq!(error.to_string(), "TCP_RR/node0/n=64", "the dearest first");
-        assert_eq!(tables, 2);
     }
 }
 
@@ -331,7 +304,7 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
         let of = |score| (100.0 * f64::from(score) + f64::from(trial.repetition)) * factor;
         let scores = 1..=trial.load.scores.len() as u32;
         let scores = scores.map(|score| scored(of(score)).scores.remove(0));
-        Ok(Found { scores: scores.collect(), lines: None, kernel_pct: 0.0 })
+        Ok(Found { scores: scores.collect(), metrics: None })
     };
     let options = RunOptions { jobs: 2, ..RunOptions::default() };
     let report = quietly(&given, &options, scores).unwrap();

@@ -187,27 +187,6 @@ fn statistics_come_with_the_shape_of_their_iterations() {
     insta::assert_snapshot!(experiments(&[with_statistics()], Format::Table));
 }
 
-/// A reader of a pipe gets the same text, whether it comes at once or table by table.
-#[test]
-fn the_first_tables_are_the_beginning_of_the_whole() {
-    let all = with_statistics();
-    let mut some = all.clone();
-    let place = all.cells[0].place.clone();
-    some.cells.retain(|cell| cell.place == place);
-    some.iterations.retain(|found| found.place == place);
-    some.summary = Summary::default();
-    assert!(!some.cells.is_empty() && some.cells.len() < all.cells.len());
-    for format in [Format::Table, Format::Markdown] {
-        let whole = experiments(std::slice::from_ref(&all), format);
-        for report in [&some, &all] {
-            let tables = tables_so_far(report, format).unwrap();
-            assert!(whole.starts_with(&tables), "{tables}");
-        }
-    }
-    assert_eq!(tables_so_far(&all, Format::Json), None);
-    assert_eq!(tables_so_far(&all, Format::Csv), None);
-}
-
 #[test]
 fn markdown_keeps_the_shape_in_a_block_of_text() {
     let of = |format| experiments(&[with_statistics()], format);

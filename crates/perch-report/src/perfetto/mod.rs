@@ -12,7 +12,6 @@
 //! remembers one number per task. docs/traces.md says what a wake-up takes.
 
 mod proto;
-mod recorded;
 mod sched;
 mod stream;
 
@@ -20,11 +19,9 @@ use std::io::{self, Write};
 
 use perch_sim::{Left, Switched, Watch, Woken};
 
-pub use recorded::{Choice, Recorded, RecordedTrace};
-
 use proto::Message;
 use sched::{Cpu, Thread, Waking};
-use stream::{Argument, Flow, Instant, Stream, field};
+use stream::{Flow, Instant, Stream, field};
 
 /// The numbers of the tracks; small numbers take one byte.
 const IDLE: u64 = 1;
@@ -127,16 +124,16 @@ impl<W: Write> Watch for PerfettoTrace<W> {
         if self.cpus[from].is_full() {
             self.write_waiting(from)?;
         }
-        let cpu = |cpu: usize| Argument::Number(cpu as u64);
+        let cpu = |cpu: usize| cpu as u64;
         self.stream.instant(&Instant {
             at_ns: woken.at_ns,
             track: of_cpu(self.llcs, from),
             name: woken.reason,
             arguments: &[
-                ("task", Argument::Number(pid(woken.task))),
+                ("task", pid(woken.task)),
                 ("previous CPU", cpu(woken.prev_cpu)),
                 ("chosen CPU", cpu(woken.cpu)),
-                ("examined CPUs", Argument::Number(woken.examined.into())),
+                ("examined CPUs", woken.examined.into()),
             ],
             flows: &[Flow::From(number)],
         })
@@ -168,7 +165,7 @@ impl<W: Write> Watch for PerfettoTrace<W> {
                 at_ns,
                 track: of_cpu(self.llcs, cpu),
                 name: "runs",
-                arguments: &[("task", Argument::Number(pid(task)))],
+                arguments: &[("task", pid(task))],
                 flows: &[Flow::To(number)],
             }),
             None => Ok(()),

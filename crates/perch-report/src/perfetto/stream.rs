@@ -47,15 +47,6 @@ const SINCE_LAST: u64 = 64;
 const NAMES: u32 = 2;
 const ARGUMENT_NAMES: u32 = 3;
 
-/// The value of an argument that stands beside an instant.
-#[derive(Clone, Copy, Debug)]
-pub enum Argument<'a> {
-    /// A number.
-    Number(u64),
-    /// A text.
-    Text(&'a str),
-}
-
 /// The part of an instant in an arrow.
 #[derive(Clone, Copy, Debug)]
 pub enum Flow {
@@ -70,7 +61,7 @@ pub struct Instant<'a> {
     pub at_ns: u64,
     pub track: u64,
     pub name: &'a str,
-    pub arguments: &'a [(&'a str, Argument<'a>)],
+    pub arguments: &'a [(&'a str, u64)],
     pub flows: &'a [Flow],
 }
 
@@ -198,11 +189,7 @@ impl<W: Write> Stream<W> {
         for (name, value) in instant.arguments {
             let name = self.intern(ARGUMENT_NAMES, name);
             event.within(field::ARGUMENT, |argument| {
-                argument.uint(1, name);
-                match value {
-                    Argument::Number(value) => argument.uint(3, *value),
-                    Argument::Text(text) => argument.text(6, text),
-                };
+                argument.uint(1, name).uint(3, *value);
             });
         }
         let names = std::mem::take(&mut self.names);

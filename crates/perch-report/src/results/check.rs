@@ -94,16 +94,7 @@ pub fn comparison(value: &Value, found: &Comparison) -> Checked {
     few("latency", found.latency.len(), MOST_ARMS)?;
     latency("latency", &found.latency)?;
     busy("cpus", &found.cpus)?;
-    for (key, rows) in [
-        ("decisions", &found.decisions),
-        ("chosen", &found.chosen),
-        ("cache", &found.cache),
-        ("wake_distance", &found.wake_distance),
-        ("migrations", &found.migrations),
-        ("balanced", &found.balanced),
-        ("guests", &found.guests),
-        ("totals", &found.totals),
-    ] {
+    for (key, rows) in found.counted() {
         counts(key, rows, arms)?;
     }
     Ok(())

@@ -19,66 +19,10 @@ fn described() -> Value {
     found
 }
 
-/// Returns every place in a value: the keys and numbers that lead there.
-fn places(value: &Value, at: &str, all: &mut Vec<String>) {
-    if !at.is_empty() {
-        all.push(at.to_string());
-    }
-    match value {
-        Value::Object(map) => {
-            map.iter().for_each(|(key, one)| places(one, &format!("{at}/{key}"), all))
-        }
-        Value::Array(list) => (list.iter().enumerate())
-            .for_each(|(number, one)| places(one, &format!("{at}/{number}"), all)),
-        _ => {}
-    }
-}
-
 /// Makes a page of the results, if they are taken.
 fn shown(value: &Value) -> Result<String, String> {
     let found = Results::parse(&value.to_string());
     found.map(|found| html(&[found], "0.1.0")).map_err(|why| why.to_string())
-}
-
-/// The page is made, or the results are refused, whatever a value is replaced by.
-#[test]
-fn any_one_change_is_refused_or_shown() {
-    let numbers = [0.0, -1.0, 1e18, -1e18, 1e-300, 1e300, 9.3e17];
-    let mut others: Vec<Value> = numbers.map(|number| json!(number)).to_vec();
-    others.extend([json!(u64::MAX), json!(null), json!(""), json!([]), json!({})]);
-    let mut taken = 0;
-    for given in [with_loads("n=1"), described()] {
-        assert!(shown(&given).is_ok(), "{:?}", shown(&given));
-        let mut all = Vec::new();
-        places(&given, "", &mut all);
-        for at in all {
-            let (above, last) = at.rsplit_once('/').unwrap();
-            for other in &others {
-                let mut changed = given.clone();
-                *changed.pointer_mut(&at).unwrap() = other.clone();
-                taken += usize::from(shown(&changed).is_ok());
-            }
-            // An entry is missing, or there twice.
-            let mut changed = given.clone();
-            match changed.pointer_mut(above).unwrap() {
-                Value::Array(list) => {
-                    let number: usize = last.parse().unwrap();
-                    list.insert(number, list[number].clone());
-                    taken += usize::from(shown(&changed).is_ok());
-                    let mut changed = given.clone();
-                    let list = changed.pointer_mut(above).unwrap().as_array_mut();
-                    list.unwrap().remove(number);
-                    taken += usize::from(shown(&changed).is_ok());
-                }
-                Value::Object(map) => {
-                    map.remove(last);
-                    taken += usize::from(shown(&changed).is_ok());
-                }
-                _ => unreachable!("a value stands in a list or an object"),
-            }
-        }
-    }
-    assert!(taken > 100, "{taken} changes are taken: the charts saw too few");
 }
 
 #[test]

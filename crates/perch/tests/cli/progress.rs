@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Bars are for people: perch draws them on a terminal, after a while. The tests wait for a bar, for as
-//! long as the host needs; `src/meter/tests.rs` has their clock in its hand.
+//! long as the host needs.
 
 use std::fs;
 use std::io::Read;

@@ -2,7 +2,6 @@
 //! `perch replay` and `perch advise` on good files, and on all kinds of bad ones.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::{file, json, printed, refused, told};
@@ -300,24 +299,6 @@ fn simulated_recordings_agree_altogether() {
          --record {path}"
     ));
     assert!(code != Some(0) && said.contains("leave cache out"), "{said}");
-}
-
-/// A trace of a recording that is refused at its end is not left behind.
-#[test]
-fn a_trace_is_whole_or_not_there() {
-    let path = put("nothing-to-ask", recording(Synthetic { real_time_every: 1, ..LOAD }));
-    let trace = format!("{path}.pftrace");
-    std::fs::write(&trace, "an older one").expect("a file for tests");
-    refused(&format!("replay {path} --trace {trace}"), &["nothing-to-ask"]);
-    assert_eq!(std::fs::read_to_string(&trace).expect("as before"), "an older one");
-    std::fs::remove_file(&trace).expect("it is there");
-    refused(&format!("replay {path} --trace {trace}"), &["nothing-to-ask"]);
-    let directory = Path::new(&path).parent().expect("a directory");
-    let left = std::fs::read_dir(directory).expect("it is there");
-    let left: Vec<_> = (left.flatten().map(|entry| entry.file_name()))
-        .filter(|name| name.to_string_lossy().starts_with("nothing-to-ask.pftrace"))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
 }
 
 /// The reason decides, not only the mode: an LLC of 8 CPUs is small, one of 32 is not.

@@ -7,8 +7,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use perch_policy::{Era, Mode, Modes, Policy, Topology};
-use perch_record::synthetic::{Synthetic, synthetic};
 use perch_report::PerfettoTrace;
 use perch_sim::Scenario;
 use perch_sim::workload::Workload;
@@ -91,67 +89,4 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     assert_eq!(number(5, 0), 64);
     assert!(2 * number(6, 0) > woken, "{woken}: {rows:?}");
     assert_eq!(number(7, 0), 0, "{rows:?}");
-}
-
-/// The trace of a recording has each wake-up, with the model's reason or the cause of the model's
-/// error, the CPU that was chosen, and the arrows. It has no slice of a task, because the recording
-/// holds none.
-#[test]
-fn a_recording_is_wake_ups_and_nothing_made_up() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (file, trace) = (folder.join("traced.perch"), folder.join("traced.pftrace"));
-    let machine = perch_machine::resolve("jacobsville").unwrap();
-    let upstream = Modes { cluster: Mode::Upstream, capacity: Mode::Upstream, ..Modes::default() };
-    let what = Synthetic {
-        seed: 1,
-        wake_ups: 20_000,
-        every_ns: 10_000,
-        busy_pct: 70,
-        real_time_every: 10,
-    };
-    let mut bytes = Vec::new();
-    synthetic(&mut bytes, &machine, Policy::new(Era::V7_2, upstream), what).unwrap();
-    std::fs::write(&file, &bytes).unwrap();
-    // The model follows the rules of another kernel, so that it is wrong at times.
-    let replay = |more: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_perch"))
-            .args(["replay", file.to_str().unwrap(), "--era", "6.5", "--format", "json"])
-            .args(["--set", "cluster=off"])
-            .args(more)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    };
-    let json = replay(&["--trace", trace.to_str().unwrap()]);
-    assert_eq!(json, replay(&[]), "the same table as without a trace");
-    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    let rows = ask(
-        &trace,
-        &[
-            "select count(*) from sched",
-            "select count(*) from slice where name = 'put here'",
-            "select count(*) from slice where name = 'real-time'",
-            "select count(*) from slice where name = 'model wrong' or name = 'changed meanwhile'",
-            "select count(*) from slice s join flow f on f.slice_in = s.id where s.name = 'put here'",
-            "select count(distinct track_id) from slice",
-            "select count(*) from (select distinct name from counter_track)",
-            "select count(*) from slice s join args a using (arg_set_id) where s.name = 'model wrong' \
-             and a.key = 'debug.model''s reason' and a.string_value != ''",
-        ],
-    );
-    let number = |row: usize| rows[row][0].parse::<u64>().unwrap();
-    assert_eq!(rows.len(), 8, "more than was asked for: {rows:?}");
-    let others = found["others"].as_u64().unwrap();
-    let model = &found["model"];
-    let asked = model["wake_ups"].as_u64().unwrap();
-    assert_eq!(asked + others, 20_000);
-    assert!(others > 1000);
-    assert_eq!((number(0), number(1), number(2)), (0, 20_000, others));
-    assert_eq!(number(3), asked - model["same"].as_u64().unwrap());
-    assert!(number(3) > 0);
-    assert_eq!(number(4), 20_000, "an arrow to each");
-    assert_eq!(number(5), machine.cpus.len() as u64);
-    assert_eq!(number(6), 2 * Topology::new(&machine).nr_llcs() as u64);
-    assert_eq!(number(7), found["causes"]["model wrong"].as_u64().unwrap());
 }
