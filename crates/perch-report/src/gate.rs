@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The answers of gates in words: a line on stderr, and a test of a JUnit file.
+//! The answers of gates in words.
 
 use perch_experiment::{GateOutcome, Judged};
 
 use crate::figure::percent;
-use crate::junit::{TestCase, TestOutcome};
 use crate::settled::MARK;
 
 /// Returns what a gate answers, in one line.
@@ -42,26 +41,5 @@ fn reason(judged: &Judged) -> String {
         GateOutcome::Undecided => {
             format!("{changed}; the 95 % interval contains {bound}, and more repetitions narrow it")
         }
-    }
-}
-
-/// Returns a gate's answer as a test. An undecided gate passes, and says why.
-pub fn gate_case(workload: &str, judged: &Judged) -> TestCase {
-    let change = &judged.change;
-    let words = gate_words(judged);
-    // Tests of one gate need names of their own.
-    let who = if judged.gate.is_pattern() {
-        format!("{} of {}", change.score, change.arm)
-    } else {
-        change.arm.to_string()
-    };
-    TestCase {
-        class: format!("perch.{workload}"),
-        name: format!("{} [{who}]", judged.gate),
-        outcome: match judged.outcome {
-            GateOutcome::Passed => TestOutcome::Passed(String::new()),
-            GateOutcome::Undecided => TestOutcome::Passed(words),
-            GateOutcome::Failed => TestOutcome::Failed(words),
-        },
     }
 }

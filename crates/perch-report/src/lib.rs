@@ -16,7 +16,6 @@ mod gate;
 mod grid;
 #[cfg(feature = "pages")]
 mod html;
-mod junit;
 mod latency;
 mod line;
 mod paste;
@@ -34,11 +33,10 @@ pub use diff::diff;
 pub use experiment::experiments;
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
-pub use gate::{gate_case, gate_words};
+pub use gate::gate_words;
 pub use grid::{Align, Grid};
 #[cfg(feature = "pages")]
 pub use html::html;
-pub use junit::{TestCase, TestOutcome, junit};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::PerfettoTrace;
 pub use records::{json, write_csv};

@@ -10,22 +10,17 @@ use perch_policy::Topology;
 use crate::error::SweepError;
 use crate::simulation::digest;
 
-/// The library's machines for which this process was asked. Reading a machine and laying out its
-/// topology takes longer than simulating a millisecond of a pipe, and a Python program calls for one
-/// simulation at a time. The program holds the library, so that a machine in it stays as it is; the
-/// file of another machine may change between two simulations, and is read for each.
-static LIBRARY: Mutex<BTreeMap<&'static str, Known>> = Mutex::new(BTreeMap::new());
-
-/// Machines that were made of a text or of changes, by both, the one that was used last at the end. A
-/// worker of a sweep gets simulations one by one, and few machines among many of them: to make a
-/// machine of 128 CPUs anew each time took as long as simulating 2 ms of it.
+/// Machines of the library and of texts, with and without changes, the one that was used last at the
+/// end. A worker of a sweep, and a Python program, get simulations one by one, and few machines among
+/// many of them: to make a machine of 128 CPUs anew each time took as long as simulating 2 ms of it.
+/// The file of a machine may change between two simulations, and is read for each.
 static MADE: Mutex<Vec<(Name, Known)>> = Mutex::new(Vec::new());
 /// The most memory of these machines. One of 8192 CPUs took 2.1 MB, one of 16 some 20 kB.
 const MOST_MADE_BYTES: usize = 64 << 20;
 const MACHINE_BYTES: usize = 16 << 10;
 const CPU_BYTES: usize = 256;
 
-/// The changes, and the text of a machine or the name of one of the library.
+/// The changes, and the text of a machine or the name of one of the library behind `library:`.
 type Name = (String, String);
 
 /// The most parts of a value's dotted name: none lies deeper than three.
@@ -87,38 +82,16 @@ impl Known {
         Ok(Known { topology: Topology::new(&machine), digest, base, machine })
     }
 
-    /// Returns the library's machine of that name, as long as the library has one.
-    pub fn of_library(name: &str) -> Option<Result<Known, SweepError>> {
-        let name = library::names().find(|known| *known == name)?;
-        // Whoever panicked while it held the lock left a map of whole machines.
-        let mut known = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(name) {
-            return Some(Ok(found.clone()));
-        }
-        let made = library::load(name).map_err(SweepError::from);
-        let made = made.and_then(|base| Known::new(Base::new(base).into(), &BTreeMap::new(), name));
-        if let Ok(made) = &made {
-            known.insert(name, made.clone());
-        }
-        Some(made)
-    }
-
-    /// Returns the library's machine of that name with some of its values changed, as long as the
+    /// Returns the library's machine of that name, with some of its values changed, as long as the
     /// library has one.
-    pub fn of_library_with(
+    pub fn of_library(
         name: &str,
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
     ) -> Option<Result<Known, SweepError>> {
-        let known = Known::of_library(name)?;
-        if changes.is_empty() {
-            return Some(known);
-        }
-        Some(known.and_then(|known| {
-            Known::made((format!("{changes:?}"), name.to_string()), || {
-                Known::new(known.base, changes, origin)
-            })
-        }))
+        library::names().find(|known| *known == name)?;
+        let load = || Ok(library::load(name)?);
+        Some(Known::with(format!("library:{name}"), changes, origin, load))
     }
 
     /// Returns the machine of a text, with some of its values changed.
@@ -127,18 +100,27 @@ impl Known {
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
     ) -> Result<Known, SweepError> {
+        let read = || Ok(Machine::from_toml_str(text, "machine_toml")?);
+        Known::with(text.to_string(), changes, origin, read)
+    }
+
+    /// Returns the machine that is kept by `name`, else the one that `load` finds, with some of its
+    /// values changed.
+    fn with(
+        name: String,
+        changes: &BTreeMap<String, toml::Value>,
+        origin: &str,
+        load: impl FnOnce() -> Result<Machine, SweepError>,
+    ) -> Result<Known, SweepError> {
         let unchanged = BTreeMap::new();
-        let base = Known::made((format!("{unchanged:?}"), text.to_string()), || {
-            let base = Machine::from_toml_str(text, "machine_toml")?;
-            Known::new(Base::new(base).into(), &unchanged, origin)
+        let base = Known::made((format!("{unchanged:?}"), name.clone()), || {
+            Known::new(Base::new(load()?).into(), &unchanged, origin)
         });
         if changes.is_empty() {
             return base;
         }
         let base = base?.base;
-        Known::made((format!("{changes:?}"), text.to_string()), || {
-            Known::new(base, changes, origin)
-        })
+        Known::made((format!("{changes:?}"), name), || Known::new(base, changes, origin))
     }
 
     /// Returns the machine of that name; makes it where it is not kept.
@@ -243,7 +225,7 @@ mod tests {
 
     #[test]
     fn machines_beyond_the_memory_make_room() {
-        let known = Known::of_library("x5570").unwrap().unwrap();
+        let known = Known::of_library("x5570", &BTreeMap::new(), "x").unwrap().unwrap();
         let mut kept = Vec::new();
         for n in 0..1000 {
             let name = (n.to_string(), String::new());

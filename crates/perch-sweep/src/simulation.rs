@@ -290,7 +290,7 @@ impl Simulation {
         match (&self.machine_toml, self.machine.is_empty()) {
             (Some(text), true) => Known::of_text(text, &self.changed, origin),
             (None, false) => {
-                if let Some(known) = Known::of_library_with(&self.machine, &self.changed, origin) {
+                if let Some(known) = Known::of_library(&self.machine, &self.changed, origin) {
                     return known;
                 }
                 let base = Base::new(perch_machine::resolve(&self.machine)?);

@@ -148,7 +148,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
     };
     emit_as(common.format, &text)?;
-    gates.judge(&result.workload, &result.changes())
+    gates.judge(&result.changes())
 }
 
 /// Says what the workload's source asks for and perch does not simulate.

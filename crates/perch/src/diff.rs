@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         found.notes.iter().for_each(say);
     }
     emit_as(arguments.format, &diff(&found, arguments.format))?;
-    gates.judge(&found.workload, &changes)
+    gates.judge(&changes)
 }
 
 /// Reads a result of `perch compare`.

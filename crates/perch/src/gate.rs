@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `--fail-if` and `--junit`: a yes or no for CI. docs/gates.md tells what a gate says.
+//! `--fail-if`: a yes or no for CI. docs/gates.md tells what a gate says.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueHint};
+use clap::Args;
 use perch_experiment::{Change, Gate, GateError, GateOutcome, check_gates, judge_gates};
-use perch_report::{TestCase, gate_case, gate_words, junit};
+use perch_report::gate_words;
 
-use crate::fresh::Asked;
 use crate::output::{Failure, say};
 
 /// The options of commands that apply gates.
@@ -18,15 +15,11 @@ pub struct Gates {
     /// be repeated
     #[arg(long = "fail-if", value_name = "[ARM:]SCORE<PERCENT%")]
     gates: Vec<Gate>,
-    /// Also write what the gates answer as JUnit XML: one test per gate, arm and score
-    #[arg(long, value_name = "FILE", requires = "gates", value_hint = ValueHint::FilePath)]
-    junit: Option<PathBuf>,
 }
 
 /// Gates whose changes are still to come.
 pub struct Pending<'a> {
     gates: &'a [Gate],
-    file: Asked<'a>,
     quiet: bool,
 }
 
@@ -37,9 +30,8 @@ impl From<GateError> for Failure {
 }
 
 impl Gates {
-    /// Refuses what can be refused before anything runs: gates on arms that are not there, and a
-    /// file that cannot be written. `first` is the arm from which changes are measured, and `arms`
-    /// are those that have changes.
+    /// Refuses what can be refused before anything runs: gates on arms that are not there. `first` is
+    /// the arm from which changes are measured, and `arms` are those that have changes.
     pub fn begin(
         &self,
         first: Option<&str>,
@@ -48,25 +40,22 @@ impl Gates {
         quiet: bool,
     ) -> Result<Pending<'_>, Failure> {
         check_gates(&self.gates, first, arms, repetitions)?;
-        Ok(Pending { gates: &self.gates, file: Asked::begin(self.junit.as_deref())?, quiet })
+        Ok(Pending { gates: &self.gates, quiet })
     }
 }
 
 impl Pending<'_> {
-    /// Judges the changes of `workload`'s scores, says what each gate answers and writes the file.
+    /// Judges the changes of scores, and says what each gate answers.
     ///
     /// # Errors
-    /// A [`Failure::gate`] where a gate failed, and another where a gate names an unknown score or
-    /// the file cannot be written.
-    pub fn judge(self, workload: &str, changes: &[Change]) -> Result<(), Failure> {
+    /// A [`Failure::gate`] where a gate failed, and another where a gate names an unknown score.
+    pub fn judge(self, changes: &[Change]) -> Result<(), Failure> {
         let judged = judge_gates(self.gates, changes)?;
         for one in &judged {
             if !self.quiet || one.outcome == GateOutcome::Failed {
                 say(gate_words(one));
             }
         }
-        let cases: Vec<TestCase> = judged.iter().map(|one| gate_case(workload, one)).collect();
-        self.file.finish(&junit(workload, &cases))?;
         let failed = judged.iter().filter(|one| one.outcome == GateOutcome::Failed);
         match failed.count() {
             0 => Ok(()),

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use perch_experiment::{CellReport, CellVerdict, Moved, Report, verdicts};
-use perch_report::{Grid, Results, TestCase, TestOutcome, junit, percent};
+use perch_report::{Grid, Results, percent};
 
-use crate::fresh::Asked;
 use crate::output::{Failure, emit, say};
 use crate::results::results;
 
@@ -20,9 +19,6 @@ pub struct CheckArguments {
     /// The result that was kept, of the same command by an earlier perch
     #[arg(long, value_name = "KEPT.json", value_hint = ValueHint::FilePath)]
     against: PathBuf,
-    /// Also write the cells as JUnit XML: one test per kept cell
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    junit: Option<PathBuf>,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     quiet: bool,
@@ -45,7 +41,6 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
             against.display()
         )));
     }
-    let file = Asked::begin(arguments.junit.as_deref())?;
     let of = |moved: Moved| cells.iter().filter(move |cell| cell.moved() == moved);
     if cells.iter().any(|cell| cell.moved() != Moved::Held) {
         emit(&table(&cells))?;
@@ -61,8 +56,6 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     if !arguments.quiet {
         say(&words);
     }
-    let cases: Vec<TestCase> = cells.iter().map(case).collect();
-    file.finish(&junit("perch experiment check", &cases))?;
     match of(Moved::Failed).count() {
         0 => Ok(()),
         failed => Err(Failure::gate(format!(
@@ -112,29 +105,4 @@ fn change(cell: &CellReport) -> String {
     let half = cell.simulated.ci95_pct;
     let half = half.map_or(String::new(), |half| format!(" ±{half:.2}"));
     format!("{}{half}", percent(cell.simulated.delta_pct))
-}
-
-/// Returns a cell as a test.
-fn case(cell: &CellVerdict) -> TestCase {
-    let words = cell.new.map(|new| {
-        format!(
-            "{} in the kept result ({}), {} in the new one ({}); published {}",
-            cell.kept.verdict.name(),
-            change(cell.kept),
-            new.verdict.name(),
-            change(new),
-            percent(new.published.delta_pct)
-        )
-    });
-    let words = words.unwrap_or_else(|| "the new result lacks this cell".to_string());
-    TestCase {
-        class: format!("perch.{}", cell.experiment),
-        name: cell.name(),
-        outcome: match cell.moved() {
-            Moved::Held => TestOutcome::Passed(String::new()),
-            Moved::Worse => TestOutcome::Passed(words),
-            Moved::Failed => TestOutcome::Failed(words),
-            Moved::Missing => TestOutcome::Skipped(words),
-        },
-    }
 }

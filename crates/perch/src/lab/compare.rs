@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         ResultFormat::Paste(paste) => paste_comparison(&found, &origin(), paste),
     };
     emit_as(arguments.format, &text)?;
-    gates.judge(&found.workload, &found.changes())
+    gates.judge(&found.changes())
 }
 
 fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::conduct::End;
 use super::result::{Held, Measure, Row, Turn, rows};
-use super::schedule::{Schedule, Side};
+use super::schedule::Schedule;
 
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -21,15 +21,6 @@ enum How {
     Reverted,
     /// It could not go on: perch was ejected, for example.
     Failed,
-}
-
-/// A turn that is over.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct TurnFound {
-    /// Whose it was.
-    scheduler: Side,
-    /// The values, in the order of `measures`; null where there was nothing to measure.
-    values: Vec<Option<f64>>,
 }
 
 /// A trial that is over. Whatever it says, the kernel is on its own scheduler again.
@@ -63,7 +54,7 @@ pub struct Report {
     /// What was measured, over complete pairs of turns.
     measures: Vec<Row>,
     /// The turns that are over, two neighbours a pair.
-    turns: Vec<TurnFound>,
+    turns: Vec<Turn>,
 }
 
 /// Where and how a trial ran.
@@ -96,7 +87,6 @@ impl Report {
         };
         let Circumstances { machine: (machine, cpus), kernel, scheduling, cgroups, schedule } =
             where_;
-        let found = |turn: Turn| TurnFound { scheduler: turn.side, values: turn.values };
         Report {
             perch: env!("CARGO_PKG_VERSION"),
             machine,
@@ -111,7 +101,7 @@ impl Report {
             failure,
             condition,
             measures: rows(measures, &turns),
-            turns: turns.into_iter().map(found).collect(),
+            turns,
         }
     }
 
@@ -177,6 +167,7 @@ impl Report {
 mod tests {
     use std::time::Duration;
 
+    use super::super::schedule::Side;
     use super::*;
 
     fn report(end: &End, turns: usize) -> Report {

@@ -26,11 +26,13 @@ pub struct Measure {
 }
 
 /// A turn that is over.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TurnFound")]
 pub struct Turn {
     /// Whose it was.
+    #[serde(rename = "scheduler")]
     pub side: Side,
-    /// Each measure's value; none where the turn had nothing to measure.
+    /// The values, in the order of `measures`; null where there was nothing to measure.
     pub values: Vec<Option<f64>>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Gates, which answer yes or no: `--fail-if` and `--junit`.
+//! Gates, which answer yes or no.
 
 mod diff;
 
@@ -65,10 +65,6 @@ fn gates_name_arms_and_scores_that_exist() {
     refused("--fail-if far:transactions<-2%", &["no arm `far`", "expected one of near"]);
     refused("--fail-if stock:transactions<-2%", &["first arm, `stock`", "one of near"]);
     refused("--fail-if transactions-2%", &["--fail-if", "expected [ARM:]SCORE<PERCENT%"]);
-    refused("--junit x.xml", &["--fail-if"]);
-    let unwritable = "--fail-if p99<-2% --junit /no/such/folder/x.xml";
-    let (code, stdout, stderr) = compare(unwritable);
-    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
 }
 
 #[test]
@@ -100,33 +96,6 @@ fn one_repetition_or_one_arm_has_no_gate() {
         &format!("{alone} {one}"),
         &["one repetition has no interval", "at least 2 repetitions"],
     );
-}
-
-#[test]
-fn junit_has_one_test_per_gate_and_arm() {
-    let path = directory("gates").join("gates.xml");
-    let path = path.to_str().unwrap();
-    let failing = format!("--fail-if 'near:wake-up latency>-99%' --junit {path}");
-    let further = "--arm far:cluster=posted --fail-if transactions<-50%";
-    let (code, _, stderr) = compare(&format!("{further} {failing}"));
-    assert_eq!(code, Some(3), "{stderr}");
-    let xml = std::fs::read_to_string(path).unwrap();
-    assert!(
-        xml.contains("<testsuites tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"0\">"),
-        "{xml}"
-    );
-    assert!(xml.contains("name=\"transactions&lt;-50% [far]\""), "{xml}");
-    assert!(
-        xml.contains("<failure message=\"gate &apos;near:wake-up latency&gt;-99%&apos; failed"),
-        "{xml}"
-    );
-    let read = std::process::Command::new("python3")
-        .args(["-c", "import sys, xml.dom.minidom as d; d.parse(sys.argv[1])", path])
-        .output();
-    // A second parser has its say where the host has one.
-    if let Ok(read) = read {
-        assert!(read.status.success(), "{read:?}");
-    }
 }
 
 /// Writes the JSON of the comparison, with `from` replaced by `to`, and returns the file's path.
@@ -170,15 +139,10 @@ fn check_fails_where_a_kept_cell_no_longer_agrees() {
     let (code, stdout, stderr) = check(&undecided, &agrees);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("worse"), "{stdout}");
-    let junit = directory("gates").join("check.xml");
-    let junit = junit.to_str().unwrap();
-    let line = format!("experiment check {disagrees} --against {agrees} --junit {junit}");
-    let (code, stdout, stderr) = told(&line);
+    let (code, stdout, stderr) = check(&disagrees, &agrees);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stdout.contains("FAILED"), "{stdout}");
     assert!(stderr.contains("disagree that agreed in"), "{stderr}");
-    let xml = std::fs::read_to_string(junit).unwrap();
-    assert!(xml.contains("<failure message=\"agrees in the kept result"), "{xml}");
     let comparison = written("no-cells.json", "", "");
     refused(&format!("experiment check {comparison} --against {agrees}"), &["no cells"]);
 }
@@ -239,7 +203,5 @@ fn examples_for_ci_run() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{script}: {stderr}");
         assert!(stderr.contains("passed: "), "{stderr}");
-        let xml = std::fs::read_to_string(folder.join("gates.xml")).unwrap();
-        assert!(xml.contains("failures=\"0\""), "{xml}");
     }
 }
