@@ -262,6 +262,7 @@ pub(crate) fn run<T: Send, E: Send>(
 
 #[cfg(test)]
 mod tests {
+    // Lists that go on, their failures, and that nobody waits at the end of one: run/tests.rs.
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -296,123 +297,6 @@ mod tests {
         let mut seen = seen.into_inner().unwrap();
         seen.sort_unstable();
         assert_eq!(seen, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
-    }
-
-    /// Lists whose tasks are numbers; a list gets its further tasks when the earlier ones are kept.
-    struct Growing {
-        /// The numbers of tasks that each list gets, one after the other.
-        rounds: Vec<Vec<usize>>,
-        round: Vec<usize>,
-        kept: Vec<Vec<(usize, usize)>>,
-        /// The task, by list, round and number, whose result is refused.
-        refused: Option<(usize, usize, usize)>,
-    }
-
-    impl Growing {
-        fn new(rounds: &[&[usize]]) -> Growing {
-            Growing {
-                rounds: rounds.iter().map(|rounds| rounds.to_vec()).collect(),
-                round: vec![0; rounds.len()],
-                kept: vec![Vec::new(); rounds.len()],
-                refused: None,
-            }
-        }
-    }
-
-    type Place = (usize, usize, usize);
-
-    impl Lists for Growing {
-        type Task = Place;
-        type Found = Place;
-        type Error = Place;
-
-        fn lengths(&self) -> Vec<usize> {
-            self.rounds.iter().map(|rounds| rounds[0]).collect()
-        }
-
-        fn task(&self, list: usize, index: usize) -> Place {
-            (list, self.round[list], index)
-        }
-
-        fn keep(&mut self, list: usize, index: usize, found: Place) -> Result<(), Place> {
-            assert_eq!(found, (list, self.round[list], index));
-            self.kept[list].push((found.1, index));
-            if self.refused == Some(found) {
-                return Err(found);
-            }
-            Ok(())
-        }
-
-        fn further(&mut self, list: usize) -> usize {
-            self.round[list] += 1;
-            let next = self.rounds[list].get(self.round[list]);
-            next.copied().unwrap_or(0)
-        }
-    }
-
-    #[test]
-    fn lists_go_on_and_keep_their_own_order_whatever_the_jobs() {
-        let rounds: [&[usize]; 4] = [&[3, 3, 6], &[40], &[1, 1, 1, 1], &[5, 0]];
-        let all: usize = rounds.iter().copied().flatten().sum();
-        for jobs in [1, 2, 7] {
-            let mut lists = Growing::new(&rounds);
-            let seen = Mutex::new(Vec::new());
-            let note = |done, known| seen.lock().unwrap().push((done, known));
-            run_lists(&mut lists, jobs, &note, |&place| Ok(place)).unwrap();
-            for (kept, rounds) in lists.kept.iter().zip(rounds) {
-                let each = (0..).zip(rounds);
-                let expected = each.flat_map(|(round, n)| (0..*n).map(move |index| (round, index)));
-                assert_eq!(*kept, expected.collect::<Vec<_>>());
-            }
-            assert_eq!(seen.into_inner().unwrap().into_iter().max(), Some((all, all)));
-        }
-    }
-
-    /// The error is that of one worker, which takes list after list: neither a list behind it nor a
-    /// later task that fails sooner replaces it.
-    #[test]
-    fn the_first_failure_in_the_order_of_lists_is_reported_whatever_the_jobs() {
-        let rounds: [&[usize]; 4] = [&[4, 4], &[4, 4], &[4], &[4]];
-        let fails = [(1, 1, 2), (1, 1, 3), (2, 0, 0), (3, 0, 3)];
-        for jobs in [1, 2, 7, 30] {
-            let mut lists = Growing::new(&rounds);
-            let task = |place: &Place| if fails.contains(place) { Err(*place) } else { Ok(*place) };
-            let found = run_lists(&mut lists, jobs, &|_, _| {}, task);
-            assert_eq!(found, Err((1, 1, 2)));
-            assert_eq!(lists.kept[0].len(), 8, "the list before it goes on");
-            assert_eq!(lists.kept[1].len(), 6);
-            let mut lists = Growing::new(&rounds);
-            lists.refused = Some((0, 1, 1));
-            let found = run_lists(&mut lists, jobs, &|_, _| {}, task);
-            assert_eq!(found, Err((0, 1, 1)));
-        }
-    }
-
-    /// The first list's only task ends when one of the second list has begun, and the other way round
-    /// for the rest: a pool that waited at the end of a list would never end.
-    #[test]
-    fn no_worker_waits_at_the_end_of_a_list() {
-        let rounds: [&[usize]; 2] = [&[1, 1], &[1]];
-        let mut lists = Growing::new(&rounds);
-        let (first_went_on, second_began) = (AtomicBool::new(false), AtomicBool::new(false));
-        let wait = |flag: &AtomicBool| {
-            while !flag.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-        };
-        let task = |&place: &Place| {
-            match place {
-                (0, 0, 0) => wait(&second_began),
-                (0, 1, 0) => first_went_on.store(true, Ordering::Release),
-                _ => {
-                    second_began.store(true, Ordering::Release);
-                    wait(&first_went_on);
-                }
-            }
-            Ok(place)
-        };
-        run_lists(&mut lists, 2, &|_, _| {}, task).unwrap();
-        assert_eq!(lists.kept, [vec![(0, 0), (1, 0)], vec![(0, 0)]]);
     }
 
     /// A result exists from its task's end until it is kept. The first task ends when as many

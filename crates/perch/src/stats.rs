@@ -129,10 +129,18 @@ fn json(report: &Report) -> String {
 }
 
 /// `part` of `whole` as a percentage.
-fn share(part: u64, whole: u64) -> String {
+pub fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".to_string(),
         _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+/// A number of times, in words.
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_string(),
+        _ => format!("{count} times"),
     }
 }
 
@@ -203,12 +211,9 @@ pub fn summary(report: &Report) -> String {
         out.push_str(&group_waits(report));
     }
     if report.restarts > 0 {
-        let times = match report.restarts {
-            1 => "once".to_string(),
-            times => format!("{times} times"),
-        };
         out.push_str(&format!(
-            "\nloaded again {times} because the machine or the configuration changed\n"
+            "\nloaded again {} because the machine or the configuration changed\n",
+            times(report.restarts)
         ));
     }
     out

@@ -11,7 +11,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::state::State;
 use crate::output::escaped;
-use crate::stats::at_most;
+use crate::stats::{at_most, share, times};
 
 /// From this width on the tables stand side by side.
 const WIDE: u16 = 96;
@@ -71,14 +71,6 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// `part` of `whole` as a percentage.
-fn percent(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_string(),
-        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
-    }
-}
-
 /// A time since something, to the second.
 fn age(ns: u64) -> String {
     let s = ns / 1_000_000_000;
@@ -87,13 +79,6 @@ fn age(ns: u64) -> String {
         0 => clock,
         1 => format!("1 day {clock}"),
         days => format!("{days} days {clock}"),
-    }
-}
-
-fn times(count: u64) -> String {
-    match count {
-        1 => "once".to_string(),
-        _ => format!("{count} times"),
     }
 }
 
@@ -121,7 +106,7 @@ fn header(state: &State) -> Vec<Line<'static>> {
         Line::raw(format!(
             "{:.0} wake-ups/s, CPUs {} busy",
             state.rate(change.wakeups()),
-            percent(change.busy_ns, all)
+            share(change.busy_ns, all)
         )),
     ];
     if !about.band.is_empty() {

@@ -86,18 +86,6 @@ fn unknown_score_lists_those_that_were_measured() {
     assert!(stderr.contains("wake-up latency"), "{stderr}");
 }
 
-#[test]
-fn one_repetition_or_one_arm_has_no_gate() {
-    let alone = "compare -m x5570 -w runsleep:tasks=1,run_us=100,sleep_us=100 \
-                 --fail-if transactions<-2% --arm a:cluster=off";
-    refused(alone, &["only one arm", "second --arm"]);
-    let one = "--arm b:cache=off --repetitions 1";
-    refused(
-        &format!("{alone} {one}"),
-        &["one repetition has no interval", "at least 2 repetitions"],
-    );
-}
-
 /// Writes the JSON of the comparison, with `from` replaced by `to`, and returns the file's path.
 fn written(name: &str, from: &str, to: &str) -> String {
     let (code, json, stderr) = compare("-q --format json");
