@@ -71,7 +71,7 @@ pub(super) fn describe(machine: &Machine, blob: &[u8]) -> Result<Vec<u8>, Damage
     }
     cpus.children.extend(caches.nodes);
     cpus.children.push(cpu_map(machine, &places));
-    Ok(tree.write())
+    tree.write()
 }
 
 fn is_cpu(node: &Node) -> bool {

@@ -29,7 +29,7 @@ fn board(cpus: usize) -> fdt::Tree {
 }
 
 fn described(topology: &Topology) -> Node {
-    let blob = topology.device_tree(&board(topology.cpus()).write()).unwrap();
+    let blob = topology.device_tree(&board(topology.cpus()).write().unwrap()).unwrap();
     let mut root = fdt::read(&blob).unwrap().root;
     assert!(root.child("chosen").is_some());
     root.child("cpus").unwrap().clone()
@@ -143,14 +143,14 @@ fn a_cut_keeps_every_kind() {
 fn a_tree_of_another_board_is_refused() {
     let topology = Topology::new(&resolve("juno").unwrap(), Cpus::All).unwrap();
     let refused = |blob: &[u8]| topology.device_tree(blob).unwrap_err().to_string();
-    assert!(refused(&board(8).write()).contains("8 CPUs and the machine 6"));
+    assert!(refused(&board(8).write().unwrap()).contains("8 CPUs and the machine 6"));
     assert!(refused(b"no tree at all, but long enough for one").contains("magic"));
     let mut turned = board(6);
     turned.root.child("cpus").unwrap().children[..6].reverse();
-    assert!(refused(&turned.write()).contains("order"));
+    assert!(refused(&turned.write().unwrap()).contains("order"));
     let mut none = board(6);
     none.root.children.pop();
-    assert!(refused(&none.write()).contains("/cpus"));
+    assert!(refused(&none.write().unwrap()).contains("/cpus"));
 }
 
 /// The tree of any machine tells its capacities, clusters, threads and nodes.
