@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings of perf and trace-cmd that perch imports.
+//! Recordings of perf, trace-cmd and Perfetto that perch imports.
 
 use perch_fuzz::{Target, fuzz, refused};
 use perch_import::{ImportError, Options, import, import_text};
 use perch_workload::recorded::Script;
 
-use crate::{folder, perfdata, read, strings, text, tree};
+use crate::{folder, perfdata, pftrace, read, scratch, strings, text, tree};
 
 /// A script that was made ends, and its file says the same when it is read and written again.
 /// Control characters in names do not get that far.
@@ -87,4 +87,49 @@ fn perf_data() {
         check: &|input, path| judged(import(path, &Options::default()), input),
     };
     fuzz(&target, &folder());
+}
+
+/// A trace in words: what it has for its events as they are, and in the compact form.
+const TRACE: &str = "
+1{ 45{ 1{ 3:6.1.75-android14 } 8=4 } } 1{ 2{ 1{ 1=11 3:a } 2{ 1=12 2:b 3=11 } } } 1{ 60{ 1=1 } 7=5 }
+1{ 1{ 1=0
+  2{ 1=3000010 2=0 5=9 20{ 1:a 2=11 3=120 5=0 } }
+  2{ 1=3000020 2=0 5=1 4{ 1:swapper/0 2=0 3=120 4=0 5:a 6=11 7=120 } }
+  2{ 1=3000030 2=11 235{ 1=13 2:a 3=65536 } } 2{ 1=3000031 2=11 5=0 239{ 1:a 2=11 3:a 4=13 } }
+  2{ 1=3000032 2=11 5=0 114{ 1:a 2=13 3=120 } } 2{ 1=3000033 2=11 237{ 2=11 } } 2{ 1=3000034 13{ 1=1 } }
+  2{ 1=3000040 2=11 5=0 4{ 1:a 2=11 3=120 4=1 5:a 6=13 7=98 } }
+  2{ 1=3000050 2=13 5=0 17{ 1:b 2=12 } } 2{ 1=3000060 2=13 5=0 4{ 1:a 2=13 3=98 4=32 6=0 7=120 } } } }
+1{ 1{ 1=1 3=7 4{ 5:b 5:swapper 5:a
+  1{ #3000015 #30 #40 } 2{ #0 #256 #1 } 3{ #12 #0 #12 } 4{ #120 #120 #120 } 6{ #0 #1 #0 }
+  7{ #3000016 #20 } 8{ #11 #13 } 9{ #0 #1 } 10{ #120 #98 } 11{ #2 #2 } 12{ #0 #16 } } } }
+";
+
+/// The bytes of a trace, of which most changes no longer fit the messages' lengths.
+#[test]
+fn perfetto() {
+    let target = Target {
+        name: "perfetto",
+        inputs: 5000,
+        seeds: vec![pftrace::of_words(TRACE)],
+        words: &["\n", "swapper", "6.1.75", "\u{1}", "\"\u{1}", "\u{2}"],
+        binary: true,
+        seal: |_| {},
+        check: &|input, path| judged(import(path, &Options::default()), input),
+    };
+    fuzz(&target, &folder());
+}
+
+/// Traces whose messages are whole, and have anything in them.
+#[test]
+fn perfetto_messages() {
+    let words = r#"
+1{ 1{ 1=1 ¦2{ ¦ } ¦4{ ¦20{ ¦235{ ¦239{ ¦114{ ¦1=¦2=¦3=¦4=¦5:¦6=¦7=¦#¦=18446744073709551615 ¦
+#4294967296 ¦=-1¦2{ 1=12 2:b 3=11 } ¦50{ } ¦45{ 1{ 3:4.13.0 } } ¦5=16 ¦:\u{1b}[31m ¦491{ } ¦4=256 ¦
+0=1 ¦536870912=1 "#;
+    let path = scratch("perfetto_messages").join("trace");
+    text("perfetto_messages", 4000, strings(&[TRACE]), words, &|input, _| {
+        let bytes = pftrace::of_words(&String::from_utf8_lossy(input));
+        std::fs::write(&path, &bytes).map_err(|error| error.to_string())?;
+        judged(import(&path, &Options::default()), &bytes)
+    });
 }

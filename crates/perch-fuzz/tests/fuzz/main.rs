@@ -6,6 +6,8 @@ mod imports;
 mod lab;
 mod machines;
 mod perfdata;
+#[path = "../../../perch-import/tests/import/pftrace.rs"]
+mod pftrace;
 mod recordings;
 mod results;
 mod scale;
