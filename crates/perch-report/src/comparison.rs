@@ -14,7 +14,6 @@ use crate::grid::{Align, Grid};
 use crate::latency;
 use crate::records::{json, write_csv};
 use crate::settled;
-use crate::shape::shapes;
 use crate::shares::share_grid;
 use crate::trust;
 
@@ -50,12 +49,6 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
         text.push_str(&write(&score_grid(comparison, score)));
         if score.arms.iter().any(|arm| !arm.statistics.is_empty()) {
             let _ = write!(text, "\n{}", write(&statistic_grid(score)));
-            let arms = score.arms.iter();
-            let shape = shapes(arms.map(|arm| (arm.arm.as_str(), arm.iterations.as_slice())));
-            let _ = match mark {
-                "" => write!(text, "\n{shape}"),
-                _ => write!(text, "\n```text\n{shape}```\n"),
-            };
         }
     }
     text.push_str(&latency::section(comparison, mark, write));
@@ -335,17 +328,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn statistics_follow_the_score_with_their_shape() {
+    fn statistics_follow_the_score() {
         insta::assert_snapshot!(comparison(&described(), Format::Table));
     }
 
     #[test]
-    fn markdown_has_statistics_and_shape_too() {
+    fn markdown_has_statistics_too() {
         let [text, markdown] =
             [Format::Table, Format::Markdown].map(|format| comparison(&described(), format));
         same_rows(&text, &markdown, 8);
-        let shape = text.lines().find(|line| line.contains('█')).expect("a shape");
-        assert!(markdown.contains("```\n") && markdown.contains(shape), "{markdown}");
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::grid::{Align, Grid};
 use crate::line;
 use crate::records::{json, write_csv};
 use crate::settled;
-use crate::shape::shapes;
 
 /// The meaning of the words in tables, and of the figures under them.
 const WORDS: &str = "\
@@ -45,9 +44,6 @@ fn terminal(report: &Report) -> String {
         let iterations = iterations(report, &table[0]);
         let _ = writeln!(text, "\n{}", heading(report, &table[0], iterations));
         text.push_str(&grid(table, iterations).text());
-        if let Some(iterations) = iterations {
-            let _ = write!(text, "\n{}", shape(iterations));
-        }
     }
     let _ = writeln!(text, "\n{}", summary(report).join("\n"));
     if !report.fits.is_empty() {
@@ -67,9 +63,6 @@ fn markdown(report: &Report) -> String {
         let iterations = iterations(report, &table[0]);
         let _ = writeln!(text, "\n### {}\n", heading(report, &table[0], iterations));
         text.push_str(&grid(table, iterations).markdown());
-        if let Some(iterations) = iterations {
-            let _ = write!(text, "\n```text\n{}```\n", shape(iterations));
-        }
     }
     text.push('\n');
     for line in summary(report) {
@@ -109,11 +102,6 @@ fn heading(report: &Report, cell: &CellReport, iterations: Option<&Iterations>) 
         let _ = write!(text, " on {}", cell.machine);
     }
     text
-}
-
-fn shape(iterations: &Iterations) -> String {
-    let arms = iterations.arms.iter();
-    shapes(arms.map(|arm| (arm.arm.as_str(), arm.values.as_slice())))
 }
 
 /// Returns the cells of each table: neighbours of one benchmark, place and unit.

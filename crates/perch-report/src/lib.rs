@@ -23,7 +23,6 @@ mod perfetto;
 mod records;
 mod results;
 mod settled;
-mod shape;
 mod shares;
 mod trust;
 

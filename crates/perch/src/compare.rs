@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Simulated time that is counted [default: as --warmup]
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     measure: Option<u64>,
-    /// Also show std, min, percentiles and max over the repetitions, and how they spread
+    /// Also show std, min, percentiles and max over the repetitions
     #[arg(long)]
     statistics: bool,
     /// Also write each arm's first repetition as a Perfetto trace: its first 600 ms, unless --warmup

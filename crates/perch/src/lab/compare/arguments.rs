@@ -98,7 +98,7 @@ pub struct Arguments {
     /// mmtests, as its compare-mmtests.pl prints comparisons
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
-    /// Also show std, min, percentiles and max over the repetitions, and how they spread
+    /// Also show std, min, percentiles and max over the repetitions
     #[arg(long)]
     pub statistics: bool,
     /// Also keep what the command wrote in each guest, in a folder: ARM.REPETITION.txt
