@@ -159,11 +159,6 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
-    /// Returns true where the gate may name several scores.
-    pub fn is_pattern(&self) -> bool {
-        self.target.contains(['*', '?'])
-    }
-
     /// Returns the bound, in percent.
     pub fn bound_pct(&self) -> f64 {
         self.pct

@@ -16,15 +16,7 @@ pub fn mean(values: &[f64]) -> f64 {
 /// (Student's t); none for fewer than two values.
 pub fn ci95(values: &[f64]) -> Option<f64> {
     let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    ci95_of(deviation(values), n)
-}
-
-/// Returns the same from the standard deviation of a sample of `n` values.
-pub(crate) fn ci95_of(deviation: f64, n: usize) -> Option<f64> {
-    (n >= 2).then(|| t95(n - 1) * deviation / (n as f64).sqrt())
+    (n >= 2).then(|| t95(n - 1) * deviation(values) / (n as f64).sqrt())
 }
 
 /// Returns the standard deviation of a sample, in the values' unit: the sum of squares is divided

@@ -5,28 +5,10 @@ use std::fmt::Write;
 
 use perch_experiment::{ContendedLine, Contention};
 
-use crate::format::Format;
 use crate::grid::{Align, Grid};
-use crate::records::{json, write_csv};
 
 /// The report names lines with less of all HITM than this but does not open them, percent.
 const LEAST_PCT: f64 = 1.0;
-
-/// Returns the contended lines of some arms in the form of `format`; an empty text where there are
-/// none.
-pub fn contention(arms: &[Contention], format: Format) -> String {
-    match format {
-        Format::Table => sections(arms, "", Grid::text),
-        Format::Markdown => sections(arms, "### ", Grid::markdown),
-        Format::Csv => {
-            write_csv(&[vec![HEADER.map(str::to_string).to_vec()], records(arms)].concat())
-        }
-        Format::Json => json(arms),
-    }
-}
-
-const HEADER: [&str; 8] =
-    ["kind", "name", "unit", "arm", "value", "ci95", "delta_pct", "delta_ci95_pct"];
 
 /// Returns, for each arm, the lines and then the users of those that matter. `mark` begins a
 /// heading.
@@ -167,21 +149,19 @@ mod tests {
 
     #[test]
     fn lines_first_then_who_uses_those_that_matter() {
-        insta::assert_snapshot!(contention(&given(), Format::Table));
+        insta::assert_snapshot!(sections(&given(), "", Grid::text));
     }
 
     #[test]
     fn csv_is_a_line_a_figure() {
-        let text = contention(&given(), Format::Csv);
-        assert_eq!(text.lines().count(), 1 + 2 * 3 * 5);
-        assert!(
-            text.contains("remote hitm,root_domain+0x0+0x4 pull_rt_task,%,baseline,22.51,,,"),
-            "{text}"
-        );
+        let records = records(&given());
+        assert_eq!(records.len(), 2 * 3 * 5);
+        let name = "root_domain+0x0+0x4 pull_rt_task";
+        assert_eq!(records[0], ["remote hitm", name, "%", "baseline", "22.51", "", "", ""]);
     }
 
     #[test]
     fn nothing_is_said_where_nothing_is_modelled() {
-        assert_eq!(contention(&[], Format::Table), "");
+        assert_eq!(sections(&[], "", Grid::text), "");
     }
 }

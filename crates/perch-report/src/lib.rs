@@ -27,7 +27,6 @@ mod shares;
 mod trust;
 
 pub use comparison::comparison;
-pub use contention::contention;
 pub use diff::diff;
 pub use experiment::experiments;
 pub use figure::{figure, percent};

@@ -223,63 +223,19 @@ fn csv(advice: &Advice) -> String {
     out
 }
 
-/// A share of wake-ups.
-#[derive(Serialize, JsonSchema)]
-struct JsonShare {
-    /// These wake-ups.
-    part: u64,
-    /// Of so many.
-    of: u64,
-    /// The low end of the share's 95 % interval, 0 to 1; null where the recording is too short.
-    #[schemars(with = "Option<f64>")]
-    low: f64,
-    /// The high end.
-    #[schemars(with = "Option<f64>")]
-    high: f64,
-}
-
-impl From<&Share> for JsonShare {
-    fn from(share: &Share) -> JsonShare {
-        let Share { part, of, low, high } = *share;
-        JsonShare { part, of, low, high }
-    }
-}
-
-/// The wake-ups that a mode wins and loses.
-#[derive(Serialize, JsonSchema)]
-struct JsonNet {
-    /// Wake-ups that the mode wins.
-    won: u64,
-    /// Wake-ups that the mode loses.
-    lost: u64,
-    /// The low end of the 95 % interval of their difference as a share, -1 to 1; null where the
-    /// recording is too short.
-    #[schemars(with = "Option<f64>")]
-    low: f64,
-    /// The high end.
-    #[schemars(with = "Option<f64>")]
-    high: f64,
-}
-
-impl From<&Net> for JsonNet {
-    fn from(net: &Net) -> JsonNet {
-        JsonNet { won: net.gains, lost: net.losses, low: net.low, high: net.high }
-    }
-}
-
 /// The effect of another mode.
 #[derive(Serialize, JsonSchema)]
 struct JsonChange {
     /// The mode.
     mode: &'static str,
     /// The choices that would be others.
-    changed: JsonShare,
+    changed: Share,
     /// Wakees that would land nearer to the CPU that the kernel aims at, and farther from it.
-    near: JsonNet,
+    near: Net,
     /// Choices of an idle CPU in place of a busy one, and the reverse.
-    idle: JsonNet,
+    idle: Net,
     /// Choices of a CPU that the task fits in place of one that is too slow for it, and the reverse.
-    fits: JsonNet,
+    fits: Net,
     /// `better`, `worse`, `trade`, `sideways`, `nothing`, `unsure` or `unclear`.
     verdict: &'static str,
 }
@@ -317,9 +273,9 @@ struct Json<'a> {
     /// The length of each.
     slice_ms: u64,
     /// The choices that the model explains; null, as all shares, where the recording is too short.
-    explained: Option<JsonShare>,
+    explained: Option<Share>,
     /// Wake-ups for which the model found nothing idle.
-    nothing_idle: Option<JsonShare>,
+    nothing_idle: Option<Share>,
     /// By mechanism.
     mechanisms: Vec<JsonMechanism>,
     /// Facts that the recording cannot tell, in sentences.
@@ -344,10 +300,10 @@ fn as_json(of: &Of, advice: &Advice) -> String {
             changes: changes
                 .map(|c| JsonChange {
                     mode: c.mode.name(),
-                    changed: (&c.changed).into(),
-                    near: (&c.near).into(),
-                    idle: (&c.idle).into(),
-                    fits: (&c.fits).into(),
+                    changed: c.changed,
+                    near: c.near,
+                    idle: c.idle,
+                    fits: c.fits,
                     verdict: c.verdict.name(),
                 })
                 .collect(),
@@ -360,8 +316,8 @@ fn as_json(of: &Of, advice: &Advice) -> String {
         seconds: seconds(advice),
         slices: advice.slices.0,
         slice_ms: advice.slices.1 / 1_000_000,
-        explained: advice.explained.as_ref().map(JsonShare::from),
-        nothing_idle: advice.busy.as_ref().map(JsonShare::from),
+        explained: advice.explained,
+        nothing_idle: advice.busy,
         mechanisms: mechanisms.collect(),
         unknown: words::unknown(of, advice),
     })

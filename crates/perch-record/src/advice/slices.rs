@@ -9,6 +9,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// The shortest slice, nanoseconds. It is three half-lives of the kernel's load averages (32 ms):
 /// at a slice's end the averages have forgotten nine tenths of their values at its beginning.
 const SLICE_NS: u64 = 100_000_000;
@@ -30,16 +33,19 @@ pub struct Slices {
     rows: BTreeMap<u64, Vec<u64>>,
 }
 
-/// A share with its 95 % interval, 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// A share of wake-ups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "JsonShare")]
 pub struct Share {
-    /// The number of events that belong to the share.
+    /// These wake-ups.
     pub part: u64,
-    /// The number of all events.
+    /// Of so many.
     pub of: u64,
-    /// The lower end of the 95 % interval.
+    /// The low end of the share's 95 % interval, 0 to 1; null where the recording is too short.
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
-    /// The upper end of the 95 % interval.
+    /// The high end.
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
 }
 
@@ -53,16 +59,22 @@ impl Share {
     }
 }
 
-/// The excess of one thing over another, as a share of all, with its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The wake-ups that a mode wins and loses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "JsonNet")]
 pub struct Net {
-    /// The number of gains.
+    /// Wake-ups that the mode wins.
+    #[serde(rename = "won")]
     pub gains: u64,
-    /// The number of losses.
+    /// Wake-ups that the mode loses.
+    #[serde(rename = "lost")]
     pub losses: u64,
-    /// The lower end of the interval of (gains - losses) / all.
+    /// The low end of the 95 % interval of their difference as a share, -1 to 1; null where the
+    /// recording is too short.
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
-    /// The upper end of that interval.
+    /// The high end.
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
 }
 

@@ -106,19 +106,6 @@ mod tests {
     }
 
     #[test]
-    fn few_choices_of_each_reason_have_no_worst() {
-        let few = tally(&[(Reason::SlowPath, 29, 20), (Reason::LlcScan, 29, 0)]);
-        let text = lines("7.2", &few);
-        assert!(
-            text.ends_with("  worst: -, no reason has 30 choices that were not forced\n"),
-            "{text}"
-        );
-        let enough = tally(&[(Reason::SlowPath, 30, 20)]);
-        let text = lines("7.2", &enough);
-        assert!(text.ends_with("slow path 10 of 30 (33.3 %)\n"), "{text}");
-    }
-
-    #[test]
     fn one_difference_in_many_is_not_rounded_away() {
         let text = lines("7.2", &tally(&[(Reason::LlcScan, 100_000, 1)]));
         assert!(text.ends_with("99999 of 100000 (99.9 %)\n"), "{text}");
