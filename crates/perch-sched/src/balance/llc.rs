@@ -7,7 +7,6 @@ use perch_policy::{Mode, Move};
 
 use super::domain::nice_tries;
 use super::imbalance::Migrate;
-use super::moves::Vacated;
 use crate::core::Sched;
 use crate::id::TaskId;
 
@@ -137,14 +136,9 @@ impl Sched<'_> {
         here.map_or(0, |llc| self.caches.wanting(source, llc))
     }
 
-    /// Active balance for a task that prefers the balancing CPU's LLC: moves the one that has
-    /// waited longest, the running one last. Returns whether a task moved.
-    pub(super) fn push_wanted(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        source: usize,
-        cpu: usize,
-    ) -> bool {
+    /// Active balance for a task that prefers the balancing CPU's LLC: moves the one that has waited
+    /// longest. Returns whether a task moved.
+    pub(super) fn pull_wanted(&mut self, source: usize, cpu: usize) -> bool {
         let here = self.llc(cpu);
         let mut after = self.rq.first_turn();
         while let Some((turn, task)) = self.rq.coldest(source, after) {
@@ -156,8 +150,12 @@ impl Sched<'_> {
                 return true;
             }
         }
+        false
+    }
+
+    /// Returns whether the running task of `source` prefers the LLC of `cpu`.
+    pub(super) fn current_is_wanted(&self, source: usize, cpu: usize) -> bool {
         let current = self.rq.fair_current(source);
-        current.is_some_and(|t| self.rq.task(t).cache.wants() == here)
-            && self.push_running(vacated, source, cpu)
+        current.is_some_and(|t| self.rq.task(t).cache.wants() == self.llc(cpu))
     }
 }

@@ -8,7 +8,6 @@
 use perch_policy::Change;
 
 use super::imbalance::Group;
-use super::moves::Vacated;
 use super::sums::{Business, Capacity};
 use crate::core::Sched;
 
@@ -129,15 +128,10 @@ impl Sched<'_> {
         others.any(|g| domain.group(g).iter().any(|c| self.balance.cpus[c].misfit > 0))
     }
 
-    /// Active balance for a misfit: moves the task that ran least recently, the running task last.
-    /// Waiting tasks are tried first because the kernel's stopper does so: it does not know for
-    /// which task it was called. Returns whether a task moved.
-    pub(super) fn push_misfit(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        source: usize,
-        cpu: usize,
-    ) -> bool {
+    /// Active balance for a misfit: moves the task that ran least recently. Waiting tasks come before
+    /// the running one because the kernel's stopper tries them first: it does not know for which task
+    /// it was called. Returns whether a task moved.
+    pub(super) fn pull_misfit(&mut self, source: usize, cpu: usize) -> bool {
         let mut after = self.rq.first_turn();
         while let Some((turn, task)) = self.rq.coldest(source, after) {
             after = turn;
@@ -146,6 +140,6 @@ impl Sched<'_> {
                 return true;
             }
         }
-        self.push_running(vacated, source, cpu)
+        false
     }
 }

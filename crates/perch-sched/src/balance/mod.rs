@@ -17,6 +17,7 @@ mod lot;
 mod misfit;
 mod moves;
 mod newidle;
+mod periodic;
 mod pull;
 mod rt;
 mod state;
@@ -28,14 +29,13 @@ mod words;
 use perch_policy::{Change, CpuMask, Era, Level, Topology};
 
 use crate::core::Sched;
-use crate::era::{EraRules, MIGRATION_COST_NS};
+use crate::era::EraRules;
 
 use domain::DomainState;
-use imbalance::Idle;
-use pull::Pass;
 
-pub(crate) use moves::Vacated;
+pub(crate) use imbalance::Idle;
 pub(crate) use newidle::Search;
+pub(crate) use pull::Pass;
 pub(crate) use state::BalanceState;
 
 /// Returns the longest time between two periodic passes that can move a task which may use the CPUs of
@@ -74,55 +74,6 @@ fn busy_factor(rules: &EraRules, is_numa: bool) -> u64 {
 }
 
 impl Sched<'_> {
-    /// Returns whether a periodic pass of the busy `cpu` is due.
-    #[inline]
-    pub(crate) fn is_balance_due(&self, cpu: usize) -> bool {
-        self.rq.now() >= self.balance.cpus[cpu].next_balance_ns
-    }
-
-    /// Does the periodic passes of `cpu` over those of its domains that are due. Returns the time
-    /// that they take, in nanoseconds.
-    pub(crate) fn balance_due(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        cpu: usize,
-        mut idle: bool,
-    ) -> u64 {
-        self.touch(cpu);
-        self.publish(cpu);
-        let mut next = self.rq.now() + 60_000_000_000;
-        let (mut cost, mut spent) = (0, 0);
-        for i in 0..self.balance.cpus[cpu].domains.len() {
-            self.decay_newidle_cost(cpu, i);
-            cost += self.balance.cpus[cpu].domains[i].newidle_cost_ns;
-            let mut interval = self.interval_ns(cpu, i, idle);
-            let mut designated = true;
-            if self.rq.now() >= self.balance.cpus[cpu].domains[i].last_ns + interval {
-                designated = self.should_balance(cpu, i);
-                if designated {
-                    let kind = if idle { Idle::Due } else { Idle::Busy };
-                    spent += self.pass_ns(cpu, i);
-                    if self.balance_domain(vacated, cpu, i, kind) > 0 {
-                        idle = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
-                    }
-                } else {
-                    self.wait_longer(cpu, i);
-                }
-                self.balance.cpus[cpu].domains[i].last_ns = self.rq.now();
-                interval = self.interval_ns(cpu, i, idle);
-            }
-            next = next.min(self.balance.cpus[cpu].domains[i].last_ns + interval);
-            // A CPU that does not balance for its group does not for a wider one either.
-            if !designated {
-                break;
-            }
-        }
-        self.balance.cpus[cpu].next_balance_ns = next;
-        let most = cost.max(MIGRATION_COST_NS);
-        self.rq.idleness_mut(cpu).set_max_cost(most);
-        spent
-    }
-
     /// Updates the averages of all entities in a CPU's queues.
     fn touch(&mut self, cpu: usize) {
         if self.rq.wants_accounts() {
@@ -184,16 +135,8 @@ impl Sched<'_> {
         interval.clamp(self.rq.tick_ns(), 100_000_000 * self.nr_cpus() as u64)
     }
 
-    /// Does one pass over one domain. Returns the number of tasks that came.
-    fn balance_domain(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        cpu: usize,
-        i: usize,
-        idle: Idle,
-    ) -> u32 {
-        let number = self.balance.cpus[cpu].domains[i].domain;
-        let pass = self.try_domain(vacated, cpu, i, number, idle);
+    /// Notes the result of a pass over a domain. Returns the number of tasks that came.
+    pub(crate) fn note_pass(&mut self, cpu: usize, i: usize, idle: Idle, pass: Pass) -> u32 {
         let misfit_fails = !self.rules().has(Change::MisfitNoFailure);
         let state: &mut DomainState = &mut self.balance.cpus[cpu].domains[i];
         let least = state.least_ns;
@@ -257,41 +200,6 @@ impl Sched<'_> {
             d.newidle_decay_ns = self.rq.now();
             d.newidle_cost_ns = d.newidle_cost_ns * 253 / 256;
         }
-    }
-
-    /// Balances for the idle CPUs, which have no tick: a busy CPU notices that balancing is due,
-    /// and the first idle CPU balances for all, for itself last. It does so for as long as it stays
-    /// idle: when it is woken, it leaves the rest to the next tick.
-    pub(crate) fn balance_sleepers(&mut self, vacated: &mut dyn Vacated) {
-        if self.rq.now() >= self.balance.decay_next_ns {
-            self.balance.decay_next_ns = self.rq.now() + 32_000_000;
-            self.decay_sleepers();
-        }
-        if self.rq.now() < self.balance.nohz_next_ns || !self.nohz_kick() {
-            return;
-        }
-        self.balance.nohz_next_ns = self.rq.now() + self.rq.tick_ns();
-        let n = self.nr_cpus();
-        let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
-            return;
-        };
-        let patience = self.rq.idleness(first).avg_idle_ns();
-        let (mut next, mut spent) = (self.rq.now() + 60_000_000_000, 0);
-        for cpu in (first + 1..n).chain(std::iter::once(first)) {
-            if !self.host.is_idle(cpu) {
-                continue;
-            }
-            if self.rq.now() >= self.balance.cpus[cpu].next_balance_ns {
-                if spent > patience {
-                    return;
-                }
-                let took = self.balance_due(vacated, cpu, true);
-                spent += took;
-                self.add_chore(first, took);
-            }
-            next = next.min(self.balance.cpus[cpu].next_balance_ns);
-        }
-        self.balance.nohz_next_ns = self.balance.nohz_next_ns.max(next);
     }
 
     /// Lets the averages of idle CPUs decay, whose queues nothing else updates.

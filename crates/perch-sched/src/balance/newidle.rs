@@ -5,8 +5,6 @@
 
 use perch_policy::Change;
 
-use super::imbalance::Idle;
-use crate::balance::Vacated;
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
 
@@ -29,6 +27,11 @@ pub(crate) struct Search {
 }
 
 impl Search {
+    /// Returns the domain of the pass under way, as an index into the CPU's domains.
+    pub fn domain(&self) -> usize {
+        self.domain
+    }
+
     /// Returns the time that the search takes to the end of the pass under way, nanoseconds.
     pub fn took_ns(&self) -> u64 {
         self.spent_ns + self.cost_ns
@@ -76,16 +79,10 @@ impl Sched<'_> {
         None
     }
 
-    /// Ends the pass under way of `search`. Returns the search with its next pass, unless a task came or
+    /// Ends the pass under way of `search`, which has pulled a task or not. Returns the search with its next pass, unless a task came or
     /// there is none.
-    pub(crate) fn end_pass(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        cpu: usize,
-        search: Search,
-    ) -> Option<Search> {
+    pub(crate) fn end_pass(&mut self, cpu: usize, search: Search, pulled: bool) -> Option<Search> {
         let Search { domain, weight, cost_ns, .. } = search;
-        let pulled = self.balance_domain(vacated, cpu, domain, Idle::Newly) > 0;
         if pulled {
             self.charge_move(cpu);
         }

@@ -6,12 +6,11 @@ use perch_policy::{Change, Level, Mode};
 
 use super::domain::{DomainState, nice_tries};
 use super::imbalance::{Idle, Imbalance, Migrate};
-use super::moves::Vacated;
 use crate::core::Sched;
 use crate::era::Preemption;
 
 /// The result of a pass.
-pub(super) enum Pass {
+pub(crate) enum Pass {
     /// The domain is balanced, or no task may move: the CPU waits longer.
     Balanced,
     /// This number of tasks came.
@@ -25,24 +24,20 @@ pub(super) enum Pass {
 }
 
 impl Sched<'_> {
-    /// Finds the imbalance of a domain, if there is one, and pulls the tasks that may move.
+    /// Finds the imbalance of a domain, if there is one, and pulls the waiting tasks that may move.
+    /// Returns the result, and the CPU whose running task should come all the same (active balance), for
+    /// the core to push: the pass has moved a task then.
     #[inline(always)]
-    pub(super) fn try_domain(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        cpu: usize,
-        i: usize,
-        number: usize,
-        idle: Idle,
-    ) -> Pass {
+    pub(crate) fn try_domain(&mut self, cpu: usize, i: usize, idle: Idle) -> (Pass, Option<usize>) {
+        let number = self.balance.cpus[cpu].domains[i].domain;
         let unequal = self.host.topology().domain(number).asymmetric();
         let worth_it = idle != Idle::Newly || unequal || self.anything_to_take(number);
         if !worth_it && !self.is_wanted(cpu, number) {
             self.note_overload(cpu, i);
-            return Pass::Balanced;
+            return (Pass::Balanced, None);
         }
         let Some(mut found) = self.find_imbalance(cpu, i, idle) else {
-            return Pass::Balanced;
+            return (Pass::Balanced, None);
         };
         self.balance.scratch.pinned.clear();
         let level = self.host.topology().domain(number).level();
@@ -68,7 +63,7 @@ impl Sched<'_> {
             self.balance.scratch.pinned.add(source);
         };
         let Some(source) = source else {
-            return Pass::Balanced;
+            return (Pass::Balanced, None);
         };
         // A queue of one keeps its task, even while the task only waits for its idle CPU to wake
         // up.
@@ -76,29 +71,28 @@ impl Sched<'_> {
         let (moved, kept) =
             if spare { self.pull(source, cpu, i, &mut found, hot_too, idle) } else { (0, false) };
         if moved > 0 {
-            return Pass::Moved(moved);
+            return (Pass::Moved(moved), None);
         }
         if misfit {
-            return if self.current_may_come(source, cpu) && self.push_misfit(vacated, source, cpu) {
-                Pass::Moved(1)
-            } else {
-                Pass::Pinned
+            return match self.current_may_come(source, cpu) {
+                true if self.pull_misfit(source, cpu) => (Pass::Moved(1), None),
+                true => (Pass::Pinned, Some(source)),
+                false => (Pass::Pinned, None),
             };
         }
         if !movable {
-            return Pass::Balanced;
+            return (Pass::Balanced, None);
         }
         let held = self.is_held(source, cpu, found.migrate, unequal);
-        if found.migrate == Migrate::Wanted && !held && self.push_wanted(vacated, source, cpu) {
-            return Pass::Moved(1);
+        let wanted = found.migrate == Migrate::Wanted && !held;
+        if wanted && self.pull_wanted(source, cpu) {
+            return (Pass::Moved(1), None);
         }
         let failed = failed + u32::from(idle != Idle::Newly && !kept);
         let pushes = !self.rules().has(Change::PushesForTasks) || found.migrate == Migrate::Task;
         let stubborn = pushes && !held && failed > tries + 2;
-        if stubborn && self.push_running(vacated, source, cpu) {
-            return Pass::Moved(1);
-        }
-        if kept { Pass::Kept } else { Pass::Failed }
+        let pushes = stubborn || wanted && self.current_is_wanted(source, cpu);
+        (if kept { Pass::Kept } else { Pass::Failed }, pushes.then_some(source))
     }
 
     fn current_may_come(&self, source: usize, cpu: usize) -> bool {

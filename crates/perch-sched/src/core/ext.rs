@@ -4,7 +4,6 @@
 use perch_policy::Wake;
 
 use super::{Life, Programs, Sched, Waker, kind};
-use crate::balance::Vacated;
 use crate::class::ext::ExtClass;
 use crate::id::TaskId;
 use crate::observe::{Observed, Placed};
@@ -106,14 +105,8 @@ impl Sched<'_> {
         self.happened(Observed::Placed(placed));
     }
 
-    /// Moves the running task of `source`, whose affinity has changed, to `to`.
-    pub(crate) fn push_running_ext(
-        &mut self,
-        vacated: &mut dyn Vacated,
-        source: usize,
-        to: usize,
-        task: TaskId,
-    ) {
+    /// Takes the running task of `source`, whose affinity has changed, to `to`.
+    pub(super) fn push_running_ext(&mut self, source: usize, to: usize, task: TaskId) {
         self.stop_segment(source);
         self.leave_caches(source, task);
         self.rq.detach_ext(source, task);
@@ -126,6 +119,5 @@ impl Sched<'_> {
         if self.rq.need_resched(to) {
             self.send_ipi(to, source, 0);
         }
-        vacated.choose(self, source);
     }
 }

@@ -6,6 +6,7 @@
 //! The core handles one event at a time, in order of time and arrival. Nothing here reads a clock,
 //! walks over a hash map or draws an unseeded number.
 
+mod balance;
 mod boot;
 mod chores;
 mod claims;

@@ -7,19 +7,9 @@
 use perch_policy::Wake;
 
 use super::{Life, Programs, Sched, Waker};
-use crate::balance::Vacated;
 use crate::class::table::Yield;
 use crate::id::{MaskId, TaskGroupId, TaskId};
 use crate::observe::Observed;
-
-/// Switches the CPUs from which the balancer takes their running task.
-pub(super) struct Switching<'p>(pub &'p mut dyn Programs);
-
-impl Vacated for Switching<'_> {
-    fn choose(&mut self, sched: &mut Sched<'_>, cpu: usize) {
-        sched.schedule(self.0, cpu);
-    }
-}
 
 impl Sched<'_> {
     /// Puts the running task of `cpu` to sleep.
@@ -44,7 +34,7 @@ impl Sched<'_> {
             ..Wake::default()
         };
         let (to, _) = self.select(task, &wake, Waker::Task(task));
-        to != cpu && self.push_running(&mut Switching(programs), cpu, to)
+        to != cpu && self.push_running(programs, cpu, to)
     }
 
     /// The running task sets its own affinity to `mask`, and moves to `to`, which is a CPU of
@@ -60,7 +50,7 @@ impl Sched<'_> {
         self.rq.bind(task, mask);
         self.rq.tell_bound(task);
         self.apply();
-        to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
+        to.is_some_and(|to| self.push_running(programs, cpu, to))
     }
 
     /// The running task moves to another task group, `None` for the root group, and competes for

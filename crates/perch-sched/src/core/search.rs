@@ -2,9 +2,8 @@
 //! CPUs that look for a task elsewhere before they idle. They run none, do not count as idle, and
 //! hear no interrupt: what is sent to them comes at the end of the pass under way.
 
-use super::run::Switching;
 use super::{Programs, Sched, kind};
-use crate::balance::Search;
+use crate::balance::{Idle, Search};
 
 impl Sched<'_> {
     /// Begins the newidle search of `cpu`, which has run out of tasks. Returns whether it has begun.
@@ -44,7 +43,8 @@ impl Sched<'_> {
         search: Search,
     ) -> bool {
         let woken = self.rq.nr(cpu) > 0;
-        let next = self.end_pass(&mut Switching(programs), cpu, search);
+        let pulled = self.balance_domain(programs, cpu, search.domain(), Idle::Newly);
+        let next = self.end_pass(cpu, search, pulled > 0);
         if let Some(next) = next {
             self.search_on(cpu, next);
             return true;

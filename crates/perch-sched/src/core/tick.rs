@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tick.
 
-use super::run::Switching;
 use super::{Programs, Sched, kind};
 use crate::observe::Observed;
 
@@ -27,13 +26,13 @@ impl Sched<'_> {
             }
             let mut spent = self.costs.tick_ns();
             if !self.rq.has_ext() && self.is_balance_due(cpu) {
-                spent += self.balance_due(&mut Switching(programs), cpu, false);
+                spent += self.balance_due(programs, cpu, false);
             }
             self.take_time(cpu, spent);
             self.resched_if_needed(programs, cpu);
         }
         if !self.rq.has_ext() {
-            self.balance_sleepers(&mut Switching(programs));
+            self.balance_sleepers(programs);
         }
         let next_ns = self.rq.now() + self.rq.tick_ns();
         self.at(next_ns, kind::TICK, 0, 0);
