@@ -104,6 +104,7 @@ fn every_workload_runs_by_its_name_alone() {
                 20,
                 match name {
                     "hackbench" => 2000,
+                    "make" => 60_000,
                     "schbench-old" | "ffmpeg" => 200,
                     _ => 20,
                 },
