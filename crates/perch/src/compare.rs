@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Plan};
+use perch_file::Fresh;
 use perch_machine::Machine;
 use perch_policy::{Era, Topology};
 use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
@@ -19,7 +20,6 @@ use perch_sim::{RootDomain, Scenario, Watch};
 use perch_workload::{Budget, Workload};
 
 use crate::arguments::{Common, Effort, at_least_one, duration_ns, origin};
-use crate::fresh::Fresh;
 use crate::gate;
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit_as, say};

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::Path;
 
-pub use perch_file::Fresh;
+use perch_file::Fresh;
 
 use crate::output::Failure;
 
@@ -40,6 +40,7 @@ impl<'a> Asked<'a> {
 ///
 /// # Errors
 /// Those of [`Fresh::create`] and of writing, in the words for the user.
+#[cfg(feature = "lab")]
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     Asked::begin(Some(path))?.finish(text).map(drop)
 }

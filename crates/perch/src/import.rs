@@ -5,12 +5,12 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use perch_file::Fresh;
 use perch_import::{ImportError, Options, Summary};
 use perch_policy::Topology;
 use perch_report::{Grid, json};
 use perch_workload::recorded::{NAME, Script};
 
-use crate::fresh::Fresh;
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 

@@ -19,6 +19,7 @@ mod doctor;
 mod eras;
 mod exit;
 mod experiment;
+#[cfg(feature = "live")]
 mod fresh;
 mod gate;
 #[cfg(feature = "record")]

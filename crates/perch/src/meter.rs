@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The progress of work that takes more than a moment: a bar on stderr, where that is a terminal.
 
-use std::io;
 #[cfg(feature = "record")]
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

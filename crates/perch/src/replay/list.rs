@@ -4,10 +4,10 @@
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
+use perch_file::Fresh;
 use perch_policy::Policy;
 use perch_record::{Cause, Decided, Replay};
 
-use crate::fresh::Fresh;
 use crate::output::Failure;
 use crate::recording::Recording;
 
