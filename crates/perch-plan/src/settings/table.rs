@@ -4,7 +4,7 @@
 //!
 //! `modes`, `band` and `partial` have rows in [`MODES`], [`BAND`] and [`PARTIAL`], but readers of their
 //! own: the first one's words are the policy's, the others' keys are in `band/keys.rs` and
-//! `partial/keys.rs`.
+//! `partial.rs`.
 
 use perch_policy::{Mode, Modes, Topology};
 
