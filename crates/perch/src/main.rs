@@ -42,7 +42,6 @@ mod replay;
 #[cfg(feature = "pages")]
 mod report;
 mod results;
-#[cfg(feature = "lab")]
 #[cfg(feature = "live")]
 mod run;
 mod schema;

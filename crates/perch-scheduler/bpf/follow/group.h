@@ -486,7 +486,7 @@ static inline void part_from_group(struct perch_group_task *t)
  * record: makes it now, and returns it if there is memory by now.
  */
 static __attribute__((noinline)) struct perch_group_task *record_late(struct task_struct *p,
-								       perch_u32 cpu)
+								      perch_u32 cpu)
 {
 	struct perch_group_task *t;
 	struct cgroup *cgrp;
