@@ -126,10 +126,11 @@ mod tests {
 
     #[test]
     fn a_table_is_by_round_and_functions_have_names() {
-        let file = "slot 1 rounds 4 accesses 90\ncpu 0 user 40 kernel 400\ncpu 1 user 0 kernel 40\n\
-                    moved 0 0 1 2 4\nmoved 1 1 1 4 40\nmoved 0 1 6 0 8\ncode 401000 1 2 4\n\
-                    code ffffffff81000010 1 4 30\ncode ffffffff81000020 1 4 10\n\
-                    code ffffffffa0000000 6 0 8\nend 1\n";
+        // 0x401000, 0xffffffff81000010 and ..20, 0xffffffffa0000000.
+        let file = r#"{"number":1,"rounds":4,"accesses":90,"instructions":[[40,400],[0,40]],"spent":[],
+            "moved":[[[1,2,4]],[[1,4,40],[6,0,8]]],
+            "code":[[4198400,1,2,4],[18446744071578845200,1,4,30],[18446744071578845216,1,4,10],
+            [18446744072098938880,6,0,8]]}"#;
         let counted = Counted::parse(file).unwrap();
         let symbols = Symbols::parse("ffffffff81000000 T try_to_wake_up\n");
         let functions = functions(&counted.slots[0], &symbols);
