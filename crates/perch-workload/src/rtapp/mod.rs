@@ -84,7 +84,7 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
             "mem_buffer_size" => global.buffer = number(member, 1, i64::from(i32::MAX))? as u64,
             "duration" => {
                 let seconds = number(member, i64::from(i32::MIN), i64::from(i32::MAX))?;
-                global.duration_ns = (seconds > 0).then_some(seconds as u64 * 1_000_000_000);
+                global.duration_ns = (seconds > 0).then(|| seconds as u64 * 1_000_000_000);
             }
             // The other keys say where rt-app writes what, or only older versions of rt-app read
             // them.
