@@ -92,6 +92,10 @@ changes! {
         "code of the kernel is preempted",
         "", "a choice of configuration, not a change; taken as that of the tables of 5.5",
         "arm64's default; every kernel with PREEMPT_DYNAMIC";
+    PipeWakesOne: 5, 5,
+        "a write to an empty pipe wakes one reader, a read of a full one wakes one writer",
+        "0ddad21d3e99", "",
+        "every write, and every read that freed a page, woke all that waited";
     BoundedSlices: 5, 5,
         "slices lie between the shortest slice and the latency",
         "0c2de3f054a5", "5.13 in Linux, from memory; the model has it since 5.5",
@@ -220,6 +224,10 @@ changes! {
         "balancing moves no delayed task, and one that owes time last",
         "", "",
         "such a task would not run where it is taken";
+    PipeWakesForPage: 6, 14,
+        "a read wakes a writer only if it frees a page of a full pipe",
+        "aaec5a95d596", "",
+        "the writer found the pipe still full and slept again";
     Slice700Us: 6, 15,
         "the slice is 0.70 ms (0.75 before)",
         "2ae891b82695", "",

@@ -2,7 +2,7 @@
 //! The interpreter: one operation after the other, until one takes time or the task leaves its CPU.
 
 use perch_engine::Random;
-use perch_policy::CpuMask;
+use perch_policy::{CpuMask, Era};
 use perch_sched::{Life, Violation};
 use perch_workload::{Op, Workload};
 
@@ -93,8 +93,8 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// The programs of a workload, on a machine of this many CPUs.
-    pub fn new(workload: &Workload, nr_cpus: usize, seed: u64) -> Interpreter {
+    /// The programs of a workload, on a machine of this many CPUs with a kernel of `era`.
+    pub fn new(workload: &Workload, nr_cpus: usize, era: Era, seed: u64) -> Interpreter {
         let threads = (0u32..).zip(&workload.tasks).map(|(id, spec)| {
             let random = Random::new(seed, u64::from(id) + 1);
             Thread::new(TaskId(id), spec.program.clone(), random)
@@ -102,7 +102,7 @@ impl Interpreter {
         Interpreter {
             threads: threads.collect(),
             channels: Channels::new(workload.channels),
-            pipes: Pipes::new(workload.pipes),
+            pipes: Pipes::new(workload.pipes, era),
             mutexes: Mutexes::new(workload.mutexes),
             counters: Counters::new(workload.counters),
             streaks: Streaks::new(if workload.mutexes > 0 { nr_cpus } else { 0 }),

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Pipes as Linux has them since 5.5: sixteen buffers of a page, and one waiter woken at a time.
+//! Pipes: sixteen buffers of a page.
 //!
-//! A write to an empty pipe wakes the first reader that waits, and a read that empties a buffer of a
-//! full pipe wakes the first writer. Whoever waited and leaves something for the next of its kind
-//! wakes that one. All of these are sync wake-ups. The pipe's own mutex is left out.
+//! Since 5.5 a write to an empty pipe wakes the first reader that waits, and a read from a full pipe
+//! the first writer; since 6.14 the read does so only if it frees a page. A task that has waited and
+//! leaves something for the next of its kind wakes that one. Before 5.5 each write, and each read
+//! that frees a page, wakes all tasks that wait, the last one first. All of these are sync wake-ups.
+//! The pipe's mutex is left out.
 
 use std::collections::VecDeque;
 
+use perch_policy::{Change, Era};
 use perch_sched::{Life, Violation, hold};
 use perch_workload::Op;
 
@@ -57,18 +60,21 @@ impl Pipe {
         true
     }
 
-    /// Takes out a message. Returns it, and whether its buffer was the last one of it in a full
-    /// pipe.
+    /// Takes out a message. Returns it, and whether that freed its page.
     fn take(&mut self) -> Option<(Message, bool)> {
         let message = self.messages.pop_front()?;
-        let was_full = self.is_full();
         let left = self.buffers.front_mut()?;
         *left -= 1;
         let freed = *left == 0;
         if freed {
             self.buffers.pop_front();
         }
-        Some((message, freed && was_full))
+        Some((message, freed))
+    }
+
+    /// Takes all tasks off the queue on which readers and writers wait before 5.5.
+    fn all(&mut self) -> impl Iterator<Item = TaskId> {
+        self.readers.drain(..).rev().chain(self.writers.drain(..).rev())
     }
 }
 
@@ -76,12 +82,29 @@ impl Pipe {
 #[derive(Debug)]
 pub struct Pipes {
     pipes: IdVec<PipeId, Pipe>,
+    wakes: Wakes,
+}
+
+/// Whom a read or a write wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wakes {
+    /// All that wait ([`Change::PipeWakesOne`] ended that).
+    All,
+    /// A read from a full pipe wakes a writer.
+    OfFull,
+    /// A read that frees a page of a full pipe wakes a writer ([`Change::PipeWakesForPage`]).
+    ForPage,
 }
 
 impl Pipes {
-    /// This many pipes, all empty.
-    pub fn new(n: usize) -> Pipes {
-        Pipes { pipes: (0..n).map(|_| Pipe::default()).collect() }
+    /// This many pipes of an era's kernel, all empty.
+    pub fn new(n: usize, era: Era) -> Pipes {
+        let wakes = match era {
+            era if era.has(Change::PipeWakesForPage) => Wakes::ForPage,
+            era if era.has(Change::PipeWakesOne) => Wakes::OfFull,
+            _ => Wakes::All,
+        };
+        Pipes { pipes: (0..n).map(|_| Pipe::default()).collect(), wakes }
     }
 
     /// The running task writes a message of so many cache lines; it sleeps while the pipe is full.
@@ -102,12 +125,19 @@ impl Pipes {
             p.writers.push_back(task);
             return Progress::Sleeps;
         }
-        let reader = if was_empty { p.readers.pop_front() } else { None };
-        let more = thread.phase == Phase::Woken && !p.is_full();
-        let writer = if more { p.writers.pop_front() } else { None };
-        for wakee in reader.into_iter().chain(writer) {
+        let mut wake = |wakee| {
             let cost = system.wake(wakee, cpu, task, true);
             system.charge_kernel(cpu, task, cost);
+        };
+        if self.wakes == Wakes::All {
+            p.all().for_each(wake);
+            return thread.done();
+        }
+        if was_empty {
+            p.readers.pop_front().into_iter().for_each(&mut wake);
+        }
+        if thread.phase == Phase::Woken && !p.is_full() {
+            p.writers.pop_front().into_iter().for_each(wake);
         }
         thread.done()
     }
@@ -123,15 +153,26 @@ impl Pipes {
         let p = &mut self.pipes[pipe];
         let task = thread.task;
         if thread.phase != Phase::InCall {
-            let Some((Message { lines, writer }, makes_room)) = p.take() else {
+            let was_full = p.is_full();
+            let Some((Message { lines, writer }, freed)) = p.take() else {
                 thread.phase = Phase::Woken;
                 p.readers.push_back(task);
                 return Progress::Sleeps;
             };
-            let next = thread.phase == Phase::Woken && !p.messages.is_empty();
-            let woken = if makes_room { p.writers.pop_front() } else { None };
-            p.leaving.extend(woken);
-            p.leaving.extend(if next { p.readers.pop_front() } else { None });
+            let mut leaving = std::mem::take(&mut p.leaving);
+            match self.wakes {
+                Wakes::All if freed => leaving.extend(p.all()),
+                Wakes::All => {}
+                rule => {
+                    if was_full && (freed || rule == Wakes::OfFull) {
+                        leaving.extend(p.writers.pop_front());
+                    }
+                    if thread.phase == Phase::Woken && !p.messages.is_empty() {
+                        leaving.extend(p.readers.pop_front());
+                    }
+                }
+            }
+            p.leaving = leaving;
             thread.phase = Phase::InCall;
             let cost = system.costs().transfer_ns(lines, writer.index(), cpu);
             system.charge_kernel(cpu, task, cost);

@@ -32,7 +32,8 @@ impl<'a> Simulation<'a> {
     pub fn new(scenario: &Scenario) -> Result<Simulation<'a>, SimError> {
         let workload = &scenario.workload;
         let mut sched = scheduler(scenario)?;
-        let mut world = World::new(workload, sched.nr_cpus(), scenario.seed);
+        let era = scenario.policy.era();
+        let mut world = World::new(workload, sched.nr_cpus(), era, scenario.seed);
         for task in (0..sched.nr_tasks()).map(TaskId::of) {
             if let Some(at_ns) = world.programs.starts_at(task, workload) {
                 sched.at(at_ns, event::FORK, task.0, 0);

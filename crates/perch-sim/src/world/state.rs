@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The parts of a run beside the scheduler, and the view that a program has of them.
 
+use perch_policy::Era;
 use perch_sched::Sched;
 use perch_workload::Workload;
 
@@ -21,10 +22,10 @@ pub struct World {
 }
 
 impl World {
-    /// The world of a workload.
-    pub fn new(workload: &Workload, nr_cpus: usize, seed: u64) -> World {
+    /// The world of a workload, whose tasks a kernel of `era` serves.
+    pub fn new(workload: &Workload, nr_cpus: usize, era: Era, seed: u64) -> World {
         World {
-            programs: Interpreter::new(workload, nr_cpus, seed),
+            programs: Interpreter::new(workload, nr_cpus, era, seed),
             guests: Guests::new(workload),
             net: Net::new(workload),
             events: 0,
