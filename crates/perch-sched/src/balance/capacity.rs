@@ -4,38 +4,39 @@
 
 use perch_policy::Level;
 
-use super::imbalance::Idle;
+use super::imbalance::{Idle, LbEnv};
 use super::sums::Capacity;
 use crate::core::Sched;
 
 impl Sched<'_> {
-    /// Updates the capacity of the group of `cpu` in the CPU's domain `i`, where something may take
+    /// Updates the capacity of the balancing CPU's group, where something may take
     /// capacity from a CPU: what real-time tasks leave of the CPU itself, or the sum of the groups of
     /// the domain below. A newidle pass leaves it to the next one for as long as the domain's interval.
     #[inline]
-    pub(super) fn update_capacity(&mut self, cpu: usize, i: usize, idle: Idle) {
+    pub(super) fn update_capacity(&mut self, env: &LbEnv) {
         if self.rq.has_rt() {
-            self.update_group_capacity(cpu, i, idle);
+            self.update_group_capacity(env);
         }
     }
 
     #[inline(never)]
-    fn update_group_capacity(&mut self, cpu: usize, i: usize, idle: Idle) {
+    fn update_group_capacity(&mut self, env: &LbEnv) {
+        let &LbEnv { cpu, level, idle, .. } = env;
         let topology = self.host.topology().clone();
-        let state = &self.balance.cpus[cpu].domains[i];
-        let set = topology.domain(state.domain).group(state.local_group);
+        let state = &self.balance.cpus[cpu].domains[level];
+        let set = topology.domain(env.domain).group(state.local_group);
         let interval = state.interval_ns.max(self.rq.tick_ns());
         let next_ns = &mut self.balance.capacity_next_ns[set.number()];
         if idle == Idle::Newly && self.rq.now() < *next_ns {
             return;
         }
         *next_ns = self.rq.now() + interval;
-        if i == 0 {
+        if level == 0 {
             let left = self.scale_capacity(cpu);
             return self.host.set_group_capacity(set.number(), left, left);
         }
         let (cpus, groups) = (self.host.cpus(), &self.balance.groups);
-        let below = self.balance.cpus[cpu].domains[i - 1].domain;
+        let below = self.balance.cpus[cpu].domains[level - 1].domain;
         let capacity: Capacity = if topology.domain(below).level() == Level::Numa {
             // The groups of such a domain overlap.
             set.iter().map(|c| Capacity::of(cpus[c].capacity)).sum()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! An imbalance between two groups of a domain, and the statistics that show it.
 
-use super::sums::{Business, Shape, Yardstick};
+use super::sums::{GroupType, Shape, Yardstick};
 use crate::core::Sched;
 
 /// The state in which a CPU balances.
@@ -15,7 +15,7 @@ pub(crate) enum Idle {
     Newly,
 }
 
-/// The quantity that should move.
+/// The quantity that should move (`enum migration_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Migrate {
     /// A number of tasks.
@@ -27,7 +27,22 @@ pub(crate) enum Migrate {
     /// One task that does not fit its CPU.
     Misfit,
     /// One task that prefers the balancing CPU's LLC.
-    Wanted,
+    LlcTask,
+}
+
+/// What a pass works on (`struct lb_env`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LbEnv {
+    /// The CPU that balances, to which tasks move.
+    pub cpu: usize,
+    /// The domain, as an index into the CPU's domains.
+    pub level: usize,
+    /// The number of the domain in the topology.
+    pub domain: usize,
+    /// The state of the CPU.
+    pub idle: Idle,
+    /// True if the domain's CPUs differ in capacity.
+    pub unequal: bool,
 }
 
 /// An imbalance that a pass has found.
@@ -50,7 +65,7 @@ pub(crate) struct Group {
     pub running: u32,
     pub idle: u32,
     pub(super) weight: u32,
-    pub business: Business,
+    pub group_type: GroupType,
     /// The load per capacity; of overloaded groups only.
     pub avg_load: u64,
     /// The largest load of a task that does not fit its CPU; 0 if all do.
@@ -64,6 +79,13 @@ impl Group {
 }
 
 impl Sched<'_> {
+    /// Returns a pass of `cpu` over its domain at `level`.
+    pub(crate) fn lb_env(&self, cpu: usize, level: usize, idle: Idle) -> LbEnv {
+        let domain = self.balance.cpus[cpu].domains[level].domain;
+        let unequal = self.host.topology().domain(domain).asymmetric();
+        LbEnv { cpu, level, domain, idle, unequal }
+    }
+
     /// Returns the statistics of one group.
     #[inline]
     pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
@@ -76,11 +98,11 @@ impl Sched<'_> {
             running: sums.running as u32,
             idle: self.balance.groups.idle(shape),
             weight: shape.weight,
-            business: Business::of(shape.weight, capacity, &sums, yardstick),
+            group_type: GroupType::of(shape.weight, capacity, &sums, yardstick),
             avg_load: 0,
             misfit: 0,
         };
-        if group.business == Business::Overloaded {
+        if group.group_type == GroupType::Overloaded {
             group.set_avg_load();
         }
         group

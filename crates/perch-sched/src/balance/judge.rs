@@ -3,7 +3,7 @@
 //! and what should move (`find_busiest_group`, `calculate_imbalance`).
 
 use super::imbalance::{Group, Idle, Migrate};
-use super::sums::Business;
+use super::sums::GroupType;
 
 /// A pair of tasks may stay together: a gap of at most this many tasks is no NUMA imbalance.
 const NUMA_IMBALANCE_MIN: i64 = 2;
@@ -31,32 +31,32 @@ pub(super) struct Terms {
 /// Returns the quantity and the amount that should move, if the busiest group is busy enough
 /// compared with the local one.
 pub(super) fn judge(mut local: Group, busiest: Group, terms: &Terms) -> Option<(Migrate, i64)> {
-    if busiest.business == Business::Misfit {
+    if busiest.group_type == GroupType::Misfit {
         return Some((Migrate::Misfit, 1));
     }
-    if local.business > busiest.business {
+    if local.group_type > busiest.group_type {
         return None;
     }
-    if local.business == Business::Overloaded {
+    if local.group_type == GroupType::Overloaded {
         let worse = busiest.avg_load > local.avg_load
             && local.avg_load < terms.mean
             && 100 * busiest.avg_load > terms.pct * local.avg_load;
         return worse.then(|| by_load(&local, &busiest, terms.mean));
     }
     let spread = terms.prefer_sibling
-        && local.business == Business::HasSpare
-        && (busiest.business == Business::Wanted || busiest.running > local.running + 1);
-    if !spread && busiest.business != Business::Overloaded {
+        && local.group_type == GroupType::HasSpare
+        && (busiest.group_type == GroupType::LlcBalance || busiest.running > local.running + 1);
+    if !spread && busiest.group_type != GroupType::Overloaded {
         let alike = busiest.weight > 1 && local.idle <= busiest.idle + 1;
         if terms.idle == Idle::Busy || alike || busiest.running == 1 {
             return None;
         }
     }
-    if busiest.business == Business::Wanted {
-        return Some((Migrate::Wanted, 1));
+    if busiest.group_type == GroupType::LlcBalance {
+        return Some((Migrate::LlcTask, 1));
     }
-    if local.business == Business::HasSpare {
-        if busiest.business == Business::Overloaded && !terms.by_tasks {
+    if local.group_type == GroupType::HasSpare {
+        if busiest.group_type == GroupType::Overloaded && !terms.by_tasks {
             let spare = local.capacity.saturating_sub(local.util) as i64;
             if spare == 0 && terms.idle != Idle::Busy {
                 return Some((Migrate::Task, 1));
@@ -111,10 +111,10 @@ mod tests {
 
     /// Returns a group of four CPUs with a task on so many of them, or more tasks than CPUs.
     fn group(running: u32, load: u64) -> Group {
-        let business = match running {
-            0..4 => Business::HasSpare,
-            4 => Business::FullyBusy,
-            _ => Business::Overloaded,
+        let group_type = match running {
+            0..4 => GroupType::HasSpare,
+            4 => GroupType::FullyBusy,
+            _ => GroupType::Overloaded,
         };
         let mut group = Group {
             load,
@@ -123,11 +123,11 @@ mod tests {
             running,
             idle: 4u32.saturating_sub(running),
             weight: 4,
-            business,
+            group_type,
             avg_load: 0,
             misfit: 0,
         };
-        if business == Business::Overloaded {
+        if group_type == GroupType::Overloaded {
             group.set_avg_load();
         }
         group
@@ -148,15 +148,15 @@ mod tests {
 
     #[test]
     fn judgements_by_hand() {
-        use Migrate::{Load, Misfit, Task, Util, Wanted};
+        use Migrate::{LlcTask, Load, Misfit, Task, Util};
         let busy = Terms { idle: Idle::Busy, ..TERMS };
         let spread = Terms { prefer_sibling: true, ..TERMS };
         let node = Terms { numa: Some(2), ..TERMS };
         let mean = |mean| Terms { mean, ..TERMS };
         let one = Group { weight: 1, idle: 0, ..loads(1) };
         let full = Group { util: 4096, ..loads(3) };
-        let misfit = Group { business: Business::Misfit, misfit: 900, ..loads(4) };
-        let wanted = Group { business: Business::Wanted, ..loads(4) };
+        let misfit = Group { group_type: GroupType::Misfit, misfit: 900, ..loads(4) };
+        let wanted = Group { group_type: GroupType::LlcBalance, ..loads(4) };
         for (name, local, busiest, terms, expected) in [
             ("less busy than an overloaded one", loads(6), loads(3), TERMS, None),
             ("less busy than a full one", loads(4), loads(3), TERMS, None),
@@ -176,7 +176,7 @@ mod tests {
             ("above the mean", loads(8), loads(16), mean(1000), None),
             ("a full group stops at the mean", loads(4), loads(6), mean(1000), None),
             ("misfits one by one", loads(4), misfit, TERMS, Some((Misfit, 1))),
-            ("wanted tasks one by one", loads(2), wanted, spread, Some((Wanted, 1))),
+            ("wanted tasks one by one", loads(2), wanted, spread, Some((LlcTask, 1))),
         ] {
             assert_eq!(judge(local, busiest, &terms), expected, "{name}");
         }

@@ -6,7 +6,7 @@
 use perch_policy::{Mode, Move};
 
 use super::domain::nice_tries;
-use super::imbalance::Migrate;
+use super::imbalance::{LbEnv, Migrate};
 use crate::core::Sched;
 use crate::id::TaskId;
 
@@ -28,12 +28,12 @@ impl Sched<'_> {
     /// cache-hot, until passes have failed.
     pub(super) fn is_kept(
         &mut self,
+        env: &LbEnv,
         task: TaskId,
         source: usize,
-        cpu: usize,
         migrate: Migrate,
-        unequal: bool,
     ) -> bool {
+        let cpu = env.cpu;
         let t = self.rq.task(task);
         let mut state = t.state;
         match self.caches.mode() {
@@ -41,10 +41,10 @@ impl Sched<'_> {
             Mode::Posted => {}
             Mode::Upstream => {
                 let here = self.llc(cpu);
-                if migrate == Migrate::Wanted && t.cache.wants() != here {
+                if migrate == Migrate::LlcTask && t.cache.wants() != here {
                     return true;
                 }
-                if unequal && !self.fits(task, cpu) && self.fits(task, source) {
+                if env.unequal && !self.fits(task, cpu) && self.fits(task, source) {
                     return true;
                 }
                 state.util = self.rq.task_average(task).util;
@@ -57,32 +57,25 @@ impl Sched<'_> {
     }
 
     /// Returns whether the mechanism keeps active balance from pushing the running task of `source`
-    /// to `cpu`. Mode posted never does: it knows only of tasks that wait.
-    pub(super) fn is_held(
-        &mut self,
-        source: usize,
-        cpu: usize,
-        migrate: Migrate,
-        unequal: bool,
-    ) -> bool {
+    /// to the balancing CPU. Mode posted never does: it knows only of tasks that wait.
+    pub(super) fn is_held(&mut self, env: &LbEnv, source: usize, migrate: Migrate) -> bool {
         let Some(current) = self.rq.fair_current(source) else {
             return false;
         };
         let home = self.llc(source);
-        if home == self.llc(cpu) || migrate == Migrate::Misfit {
+        if home == self.llc(env.cpu) || migrate == Migrate::Misfit {
             return false;
         }
         match self.caches.mode() {
             Mode::Off | Mode::Posted => false,
-            Mode::Perch => self.is_kept(current, source, cpu, migrate, unequal),
+            Mode::Perch => self.is_kept(env, current, source, migrate),
             // The mechanism holds the task only where every task would rather stay.
             Mode::Upstream => {
                 let at_home = |t: TaskId| home.is_some() && self.rq.task(t).cache.wants() == home;
                 let stays = |t: TaskId| self.rq.is_delayed(t) || at_home(t);
                 self.rq.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
-                    && (self.rq.nr_fair(source) <= 1
-                        || self.is_kept(current, source, cpu, migrate, unequal))
+                    && (self.rq.nr_fair(source) <= 1 || self.is_kept(env, current, source, migrate))
             }
         }
     }
@@ -98,18 +91,18 @@ impl Sched<'_> {
     /// Mode upstream: returns the group of a domain with most tasks that prefer the balancing CPU's
     /// LLC, if the load of the two LLCs lets them come. After as many failed passes as make hot
     /// tasks movable, preferences no longer count.
-    pub(super) fn wanted_group(&mut self, cpu: usize, i: usize, number: usize) -> Option<usize> {
-        if !self.is_wanted(cpu, number) {
+    pub(super) fn wanted_group(&mut self, env: &LbEnv) -> Option<usize> {
+        if !self.is_wanted(env.cpu, env.domain) {
             return None;
         }
-        let here = self.llc(cpu)?;
-        let state = &self.balance.cpus[cpu].domains[i];
+        let here = self.llc(env.cpu)?;
+        let state = &self.balance.cpus[env.cpu].domains[env.level];
         let local = state.local_group;
-        if state.failed > nice_tries(self.host.topology(), number) {
+        if state.failed > nice_tries(self.host.topology(), env.domain) {
             return None;
         }
         let topology = self.host.topology().clone();
-        let domain = topology.domain(number);
+        let domain = topology.domain(env.domain);
         let mut most: Option<(usize, u32)> = None;
         for g in (local + 1..domain.groups()).chain(0..local) {
             let group = domain.group(g);
@@ -119,7 +112,7 @@ impl Sched<'_> {
                 continue;
             }
             let misfit = |c: usize| self.balance.cpus[c].misfit > 0;
-            if domain.asymmetric() && group.iter().any(misfit) {
+            if env.unequal && group.iter().any(misfit) {
                 continue;
             }
             let there = group.iter().next().and_then(|c| topology.llc(c));

@@ -7,8 +7,8 @@
 
 use perch_policy::Change;
 
-use super::imbalance::Group;
-use super::sums::{Business, Capacity};
+use super::imbalance::{Group, LbEnv};
+use super::sums::{Capacity, GroupType};
 use crate::core::Sched;
 
 impl Sched<'_> {
@@ -27,8 +27,8 @@ impl Sched<'_> {
         let set = self.host.topology().domain(number).group(g);
         let misfits = set.iter().map(|c| self.balance.cpus[c].misfit);
         group.misfit = misfits.max().unwrap_or(0);
-        if group.misfit > 0 && group.business < Business::Misfit {
-            group.business = Business::Misfit;
+        if group.misfit > 0 && group.group_type < GroupType::Misfit {
+            group.group_type = GroupType::Misfit;
         }
         group
     }
@@ -36,20 +36,20 @@ impl Sched<'_> {
     /// Returns the busiest group of an asymmetric domain but the local one, if the balancing CPU
     /// may take from any. It may take misfits only if it is larger and has room for them, and it
     /// takes nothing from larger CPUs that have no more than a task each.
-    pub(super) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
+    pub(super) fn busiest_unequal(&self, env: &LbEnv, local: usize) -> Option<usize> {
+        let number = env.domain;
         let shapes = self.balance.groups.of_domain(number);
         let here = self.group(&shapes[local], self.balance.groups.yardstick(number));
         let mut busiest: Option<(usize, Group)> = None;
         for g in (local + 1..shapes.len()).chain(0..local) {
             let group = self.unequal_group(number, g);
-            let takes = match group.business {
+            let takes = match group.group_type {
                 _ if group.running == 0 => false,
-                Business::Overloaded | Business::Wanted => true,
-                Business::Misfit => {
-                    here.business == Business::HasSpare
-                        && self.is_larger_than(cpu, local, g, number)
+                GroupType::Overloaded | GroupType::LlcBalance => true,
+                GroupType::Misfit => {
+                    here.group_type == GroupType::HasSpare && self.is_larger_than(env, local, g)
                 }
-                _ => !self.is_smaller_than(cpu, local, g, number),
+                _ => !self.is_smaller_than(env, local, g),
             };
             if takes && busiest.is_none_or(|(_, than)| self.is_busier(&group, &than)) {
                 busiest = Some((g, group));
@@ -59,9 +59,9 @@ impl Sched<'_> {
     }
 
     /// Returns whether misfits of a group would fit better on the balancing CPU.
-    fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let rules = self.rules();
-        let most = |g| self.capacity_of_group(number, g).most;
+    fn is_larger_than(&self, env: &LbEnv, local: usize, group: usize) -> bool {
+        let (rules, cpu) = (self.rules(), env.cpu);
+        let most = |g| self.capacity_of_group(env.domain, g).most;
         if !rules.has(Change::LargerByTwentieth) {
             return rules.is_larger(most(local), most(group));
         }
@@ -77,11 +77,11 @@ impl Sched<'_> {
     }
 
     /// Returns whether tasks of a group would be worse off on the balancing CPU.
-    fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
+    fn is_smaller_than(&self, env: &LbEnv, local: usize, group: usize) -> bool {
         let rules = self.rules();
-        let least = |g| self.capacity_of_group(number, g).least;
+        let least = |g| self.capacity_of_group(env.domain, g).least;
         let here = if rules.has(Change::LargerByTwentieth) {
-            self.capacity_now(cpu)
+            self.capacity_now(env.cpu)
         } else {
             least(local)
         };
@@ -90,20 +90,20 @@ impl Sched<'_> {
 
     /// Returns whether a group is busier than another, which was found before it.
     fn is_busier(&self, group: &Group, than: &Group) -> bool {
-        if group.business != than.business {
-            return group.business > than.business;
+        if group.group_type != than.group_type {
+            return group.group_type > than.group_type;
         }
-        match group.business {
-            Business::HasSpare => {
+        match group.group_type {
+            GroupType::HasSpare => {
                 group.idle < than.idle || group.idle == than.idle && group.running > than.running
             }
-            Business::FullyBusy => self.rules().has(Change::LastFullyBusy),
+            GroupType::FullyBusy => self.rules().has(Change::LastFullyBusy),
             // 7.2 takes the first of equal groups, earlier kernels the last.
-            Business::Misfit if self.rules().has(Change::MisfitNoFailure) => {
+            GroupType::Misfit if self.rules().has(Change::MisfitNoFailure) => {
                 group.misfit > than.misfit
             }
-            Business::Misfit => group.misfit >= than.misfit,
-            Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
+            GroupType::Misfit => group.misfit >= than.misfit,
+            GroupType::Overloaded | GroupType::LlcBalance => group.avg_load > than.avg_load,
         }
     }
 

@@ -33,7 +33,7 @@ use crate::era::EraRules;
 
 use domain::DomainState;
 
-pub(crate) use imbalance::Idle;
+pub(crate) use imbalance::{Idle, LbEnv};
 pub(crate) use newidle::Search;
 pub(crate) use pull::Pass;
 pub(crate) use state::BalanceState;
@@ -136,7 +136,8 @@ impl Sched<'_> {
     }
 
     /// Notes the result of a pass over a domain. Returns the number of tasks that came.
-    pub(crate) fn note_pass(&mut self, cpu: usize, i: usize, idle: Idle, pass: Pass) -> u32 {
+    pub(crate) fn note_pass(&mut self, env: &LbEnv, pass: Pass) -> u32 {
+        let &LbEnv { cpu, level: i, idle, .. } = env;
         let misfit_fails = !self.rules().has(Change::MisfitNoFailure);
         let state: &mut DomainState = &mut self.balance.cpus[cpu].domains[i];
         let least = state.least_ns;

@@ -2,10 +2,10 @@
 //! A pass over one domain: it finds an imbalance, and pulls tasks until that is gone.
 
 use crate::era::{MIGRATION_COST_NS, NR_MIGRATE};
-use perch_policy::{Change, Level, Mode};
+use perch_policy::{Change, Mode};
 
 use super::domain::{DomainState, nice_tries};
-use super::imbalance::{Idle, Imbalance, Migrate};
+use super::imbalance::{Idle, Imbalance, LbEnv, Migrate};
 use crate::core::Sched;
 use crate::era::Preemption;
 
@@ -28,27 +28,25 @@ impl Sched<'_> {
     /// Returns the result, and the CPU whose running task should come all the same (active balance), for
     /// the core to push: the pass has moved a task then.
     #[inline(always)]
-    pub(crate) fn try_domain(&mut self, cpu: usize, i: usize, idle: Idle) -> (Pass, Option<usize>) {
-        let number = self.balance.cpus[cpu].domains[i].domain;
-        let unequal = self.host.topology().domain(number).asymmetric();
-        let worth_it = idle != Idle::Newly || unequal || self.anything_to_take(number);
-        if !worth_it && !self.is_wanted(cpu, number) {
-            self.note_overload(cpu, i);
+    pub(crate) fn try_domain(&mut self, env: &LbEnv) -> (Pass, Option<usize>) {
+        let &LbEnv { cpu, level, domain, idle, unequal } = env;
+        let worth_it = idle != Idle::Newly || unequal || self.anything_to_take(domain);
+        if !worth_it && !self.is_wanted(cpu, domain) {
+            self.note_overload(cpu, level);
             return (Pass::Balanced, None);
         }
-        let Some(mut found) = self.find_imbalance(cpu, i, idle) else {
+        let Some(mut found) = self.find_imbalance(env) else {
             return (Pass::Balanced, None);
         };
         self.balance.scratch.pinned.clear();
-        let level = self.host.topology().domain(number).level();
-        let tries = nice_tries(self.host.topology(), number);
-        let failed = self.balance.cpus[cpu].domains[i].failed;
-        let hot_too = level == Level::Smt || failed > tries;
+        let tries = nice_tries(self.host.topology(), domain);
+        let DomainState { failed, is_core, .. } = self.balance.cpus[cpu].domains[level];
+        let hot_too = is_core || failed > tries;
         let misfit = found.migrate == Migrate::Misfit;
         let mut movable = false;
         // If no task of a queue may come here, the pass turns to the next busiest queue.
         let source = loop {
-            let Some(source) = self.busiest_queue(number, cpu, &found) else {
+            let Some(source) = self.busiest_queue(env, &found) else {
                 break None;
             };
             if source == cpu || self.rq.nr(source) < 2 {
@@ -69,7 +67,7 @@ impl Sched<'_> {
         // up.
         let spare = source != cpu && self.rq.nr(source) > 1;
         let (moved, kept) =
-            if spare { self.pull(source, cpu, i, &mut found, hot_too, idle) } else { (0, false) };
+            if spare { self.pull(env, source, &mut found, hot_too) } else { (0, false) };
         if moved > 0 {
             return (Pass::Moved(moved), None);
         }
@@ -83,8 +81,8 @@ impl Sched<'_> {
         if !movable {
             return (Pass::Balanced, None);
         }
-        let held = self.is_held(source, cpu, found.migrate, unequal);
-        let wanted = found.migrate == Migrate::Wanted && !held;
+        let held = self.is_held(env, source, found.migrate);
+        let wanted = found.migrate == Migrate::LlcTask && !held;
         if wanted && self.pull_wanted(source, cpu) {
             return (Pass::Moved(1), None);
         }
@@ -109,15 +107,13 @@ impl Sched<'_> {
     /// sake of its LLC, which does not make the pass a failed one.
     fn pull(
         &mut self,
+        env: &LbEnv,
         source: usize,
-        cpu: usize,
-        i: usize,
         found: &mut Imbalance,
         hot_too: bool,
-        idle: Idle,
     ) -> (u32, bool) {
-        let DomainState { failed, domain, .. } = self.balance.cpus[cpu].domains[i];
-        let unequal = self.host.topology().domain(domain).asymmetric();
+        let &LbEnv { cpu, level, idle, .. } = env;
+        let failed = self.balance.cpus[cpu].domains[level].failed;
         let shift = if self.rules().has(Change::UtilByFailures) { failed.min(20) } else { 0 };
         let moves_delayed = self.rules().has(Change::MovesDelayed);
         let (mut moved, mut kept) = (0, false);
@@ -139,8 +135,8 @@ impl Sched<'_> {
             {
                 continue;
             }
-            if !hot_too && self.is_kept(task, source, cpu, found.migrate, unequal) {
-                kept |= self.caches.mode() == Mode::Upstream && found.migrate != Migrate::Wanted;
+            if !hot_too && self.is_kept(env, task, source, found.migrate) {
+                kept |= self.caches.mode() == Mode::Upstream && found.migrate != Migrate::LlcTask;
                 continue;
             }
             if hot && !hot_too {
@@ -156,7 +152,7 @@ impl Sched<'_> {
                 Migrate::Load => load,
                 Migrate::Misfit if self.fits(task, source) => continue,
                 Migrate::Misfit => found.amount,
-                Migrate::Wanted => 1,
+                Migrate::LlcTask => 1,
             };
             found.amount -= cost;
             self.move_waiting(task, source, cpu);

@@ -4,9 +4,9 @@
 
 use perch_policy::{Change, Level, SetView};
 
-use super::imbalance::{Idle, Imbalance, Migrate};
+use super::imbalance::{Idle, Imbalance, LbEnv, Migrate};
 use super::judge::{Terms, judge};
-use super::sums::Business;
+use super::sums::GroupType;
 use crate::core::Sched;
 use crate::hardware::Symbol;
 
@@ -21,19 +21,17 @@ impl Sched<'_> {
 
     /// Examines every group of a domain, and returns the imbalance, if there is one. A periodic
     /// pass also writes the LLC's scan budget and the statistics of the LLCs.
-    pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
-        self.update_capacity(cpu, i, idle);
-        let state = &self.balance.cpus[cpu].domains[i];
-        let (number, local) = (state.domain, state.local_group);
-        let prefer = state.prefer_sibling;
-        let domain = self.host.topology().domain(number);
-        let unequal = domain.asymmetric();
-        let span = domain.span();
+    pub(super) fn find_imbalance(&mut self, env: &LbEnv) -> Option<Imbalance> {
+        self.update_capacity(env);
+        let &LbEnv { cpu, level, domain: number, idle, unequal } = env;
+        let state = &self.balance.cpus[cpu].domains[level];
+        let (local, prefer) = (state.local_group, state.prefer_sibling);
+        let span = self.host.topology().domain(number).span();
         let words = span.first_word()..span.first_word() + span.words().len();
         let (now_idle, cpus) = (self.host.idle_words(), self.host.cpus());
         self.balance.groups.catch_up(words, now_idle, cpus);
         let busiest = if unequal {
-            self.busiest_unequal(cpu, number, local)
+            self.busiest_unequal(env, local)
         } else {
             self.balance.groups.busiest(number, local, self.host.cpus())
         };
@@ -42,11 +40,11 @@ impl Sched<'_> {
             self.update_scan_budget(cpu, number, util);
             self.note_llcs(number);
         }
-        self.note_overload(cpu, i);
+        self.note_overload(cpu, level);
         if self.rules().by_weight() {
-            return self.find_by_weight(cpu, i, idle);
+            return self.find_by_weight(env);
         }
-        let wanted = self.wanted_group(cpu, i, number);
+        let wanted = self.wanted_group(env);
         let group = busiest.or(wanted)?;
         let (shapes, yardstick) =
             (self.balance.groups.of_domain(number), self.balance.groups.yardstick(number));
@@ -57,15 +55,15 @@ impl Sched<'_> {
             self.group(&shapes[group], yardstick)
         };
         let mut group = group;
-        if let Some(wanted) = wanted.filter(|_| busiest.business < Business::Overloaded) {
+        if let Some(wanted) = wanted.filter(|_| busiest.group_type < GroupType::Overloaded) {
             group = wanted;
             busiest = self.group(&shapes[wanted], yardstick);
-            busiest.business = busiest.business.max(Business::Wanted);
+            busiest.group_type = busiest.group_type.max(GroupType::LlcBalance);
         }
         // A local group with CPUs to spare is not compared with the mean, nor one that is busier.
-        let mean = match local.business {
-            Business::HasSpare => 0,
-            business if business > busiest.business => 0,
+        let mean = match local.group_type {
+            GroupType::HasSpare => 0,
+            group_type if group_type > busiest.group_type => 0,
             _ => {
                 let total = self.balance.groups.total(number, self.host.cpus());
                 let groups = &self.balance.groups;
@@ -126,40 +124,33 @@ impl Sched<'_> {
 
     /// Returns the queue of the busiest group from which to pull, leaving out those found to be
     /// pinned.
-    pub(super) fn busiest_queue(
-        &self,
-        domain: usize,
-        cpu: usize,
-        found: &Imbalance,
-    ) -> Option<usize> {
-        let domain = self.host.topology().domain(domain);
-        let (group, unequal) = (domain.group(found.group), domain.asymmetric());
+    pub(super) fn busiest_queue(&self, env: &LbEnv, found: &Imbalance) -> Option<usize> {
+        let group = self.host.topology().domain(env.domain).group(found.group);
         // Where the pass moves tasks, the busiest queue is a crowded one, if there is any; in later
         // kernels none but a crowded one has utilisation to give. Delayed tasks crowd a queue too:
         // if none but those do, every queue of one task counts.
         let crowded = match found.migrate {
             Migrate::Task => self.balance.scratch.pinned.is_empty(),
             Migrate::Util => self.rules().has(Change::UtilOfMany),
-            Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
+            Migrate::Load | Migrate::Misfit | Migrate::LlcTask => false,
         };
-        let best = if crowded { self.busiest_of(group, true, cpu, found, unequal) } else { None };
+        let best = if crowded { self.busiest_of(env, group, true, found) } else { None };
         let best = match best {
             Some((_, tasks)) if found.migrate == Migrate::Task && tasks < 2 => None,
             best => best,
         };
         let all = !crowded || found.migrate == Migrate::Task;
-        best.or_else(|| if all { self.busiest_of(group, false, cpu, found, unequal) } else { None })
+        best.or_else(|| if all { self.busiest_of(env, group, false, found) } else { None })
             .map(|(source, _)| source)
     }
 
     /// Returns the busiest queue of a group, or of its crowded CPUs, and the measure of that.
     fn busiest_of(
         &self,
+        env: &LbEnv,
         group: SetView<'_>,
         only_crowded: bool,
-        cpu: usize,
         found: &Imbalance,
-        unequal: bool,
     ) -> Option<(usize, u64)> {
         let util_of_many = self.rules().has(Change::UtilOfMany);
         let mut best: Option<(usize, u64, u64)> = None;
@@ -177,7 +168,7 @@ impl Sched<'_> {
                 if running == 0 {
                     continue;
                 }
-                if unequal && self.is_better_off(c, cpu) {
+                if env.unequal && self.is_better_off(c, env.cpu) {
                     continue;
                 }
                 let state = self.host.cpu(c);
@@ -192,7 +183,7 @@ impl Sched<'_> {
                     Migrate::Load => (u64::from(state.load), capacity),
                     Migrate::Misfit if self.balance.cpus[c].misfit == 0 => continue,
                     Migrate::Misfit => (self.balance.cpus[c].misfit.into(), 1),
-                    Migrate::Wanted => match self.wanting(c, cpu) {
+                    Migrate::LlcTask => match self.wanting(c, env.cpu) {
                         0 => continue,
                         tasks => (tasks.into(), 1),
                     },

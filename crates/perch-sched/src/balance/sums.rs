@@ -71,31 +71,31 @@ impl std::iter::Sum for Sums {
     }
 }
 
-/// The degrees to which a group can be busy, lowest first.
+/// How busy a group is, the least busy first (`enum group_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Business {
+pub(crate) enum GroupType {
     HasSpare,
     FullyBusy,
     /// A task does not fit its CPU (in domains of unequal CPUs, and never the local group).
     Misfit,
     /// Tasks in the group prefer the balancing CPU's LLC (7.2's cache-aware balancing, and never
     /// the local group).
-    Wanted,
+    LlcBalance,
     Overloaded,
 }
 
-impl Business {
+impl GroupType {
     /// Returns how busy a group with these sums is, leaving aside misfits and preferences.
-    pub fn of(weight: u32, capacity: u64, sums: &Sums, yardstick: Yardstick) -> Business {
+    pub fn of(weight: u32, capacity: u64, sums: &Sums, yardstick: Yardstick) -> GroupType {
         let (running, pct) = (sums.running as u32, u64::from(yardstick.pct));
         let strained = capacity * 100 < sums.util * pct;
         let queued = yardstick.counts_waiting && capacity * pct < sums.runnable * 100;
         if running > weight && (strained || queued) {
-            Business::Overloaded
+            GroupType::Overloaded
         } else if running < weight || (!queued && capacity * 100 > sums.util * pct) {
-            Business::HasSpare
+            GroupType::HasSpare
         } else {
-            Business::FullyBusy
+            GroupType::FullyBusy
         }
     }
 }
@@ -125,11 +125,11 @@ fn order(weight: u32, capacity: u64, sums: &Sums, idle: u32, yardstick: Yardstic
     if running == 0 {
         return EMPTY;
     }
-    match Business::of(weight, capacity, sums, yardstick) {
+    match GroupType::of(weight, capacity, sums, yardstick) {
         // A group with fewer idle CPUs has the higher order, then one with more tasks.
-        Business::HasSpare => u64::from(MAX_CPUS as u32 + 1 - idle) << 32 | u64::from(running),
-        Business::FullyBusy | Business::Misfit | Business::Wanted => FULLY_BUSY,
-        Business::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / capacity.max(1),
+        GroupType::HasSpare => u64::from(MAX_CPUS as u32 + 1 - idle) << 32 | u64::from(running),
+        GroupType::FullyBusy | GroupType::Misfit | GroupType::LlcBalance => FULLY_BUSY,
+        GroupType::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / capacity.max(1),
     }
 }
 
@@ -475,23 +475,23 @@ mod tests {
     /// Returns the busiest group by the kernel's comparison, group by group, from scratch.
     fn walked(groups: &Groups, domain: usize, local: usize, cpus: &[CpuState]) -> Option<usize> {
         let ring = &groups.rings[domain];
-        let mut best: Option<(usize, Business, u64, u64)> = None;
+        let mut best: Option<(usize, GroupType, u64, u64)> = None;
         for g in (local + 1..ring.shapes.len()).chain(0..local) {
             let shape = &ring.shapes[g];
             let sums = groups.sums(shape, cpus);
             let capacity = groups.capacity(shape, cpus).sum;
-            let business = Business::of(shape.weight, capacity, &sums, ring.yardstick);
-            let (more, then) = match business {
-                Business::HasSpare => ((shape.weight - groups.idle(shape)).into(), sums.running),
-                Business::FullyBusy | Business::Misfit | Business::Wanted => (0, 0),
-                Business::Overloaded => (sums.load * 1024 / capacity, 0),
+            let group_type = GroupType::of(shape.weight, capacity, &sums, ring.yardstick);
+            let (more, then) = match group_type {
+                GroupType::HasSpare => ((shape.weight - groups.idle(shape)).into(), sums.running),
+                GroupType::FullyBusy | GroupType::Misfit | GroupType::LlcBalance => (0, 0),
+                GroupType::Overloaded => (sums.load * 1024 / capacity, 0),
             };
-            let last = business == Business::FullyBusy && !groups.fully_busy_first;
+            let last = group_type == GroupType::FullyBusy && !groups.fully_busy_first;
             let busier = best.is_none_or(|(_, b, m, t)| {
-                business > b || business == b && (last || (more, then) > (m, t))
+                group_type > b || group_type == b && (last || (more, then) > (m, t))
             });
             if sums.running > 0 && busier {
-                best = Some((g, business, more, then));
+                best = Some((g, group_type, more, then));
             }
         }
         best.map(|(g, ..)| g)

@@ -7,7 +7,7 @@
 
 use perch_policy::Level;
 
-use super::imbalance::{Idle, Imbalance, Migrate};
+use super::imbalance::{Idle, Imbalance, LbEnv, Migrate};
 use crate::core::Sched;
 
 /// The scale of power, and of load per power: 1024 is the power of a core of its own.
@@ -105,11 +105,11 @@ impl Sched<'_> {
 
     /// Examines every group of a domain, the local one first, and returns from which one to take
     /// how much (`find_busiest_group`).
-    pub(super) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
-        let state = &self.balance.cpus[cpu].domains[i];
-        let (number, local) = (state.domain, state.local_group);
-        let prefer = state.prefer_sibling;
-        let below = i.checked_sub(1).map(|b| self.balance.cpus[cpu].domains[b].domain);
+    pub(super) fn find_by_weight(&mut self, env: &LbEnv) -> Option<Imbalance> {
+        let &LbEnv { cpu, level, domain: number, idle, .. } = env;
+        let state = &self.balance.cpus[cpu].domains[level];
+        let (local, prefer) = (state.local_group, state.prefer_sibling);
+        let below = level.checked_sub(1).map(|b| self.balance.cpus[cpu].domains[b].domain);
         let topology = self.host.topology().clone();
         let level = |number: usize| topology.domain(number).level();
         // 3.4 does not ask for tasks to be spread over cores (the level below is SMT), only over

@@ -42,11 +42,12 @@ impl Sched<'_> {
         domain: usize,
         idle: Idle,
     ) -> u32 {
-        let (mut pass, push) = self.try_domain(cpu, domain, idle);
+        let env = self.lb_env(cpu, domain, idle);
+        let (mut pass, push) = self.try_domain(&env);
         if push.is_some_and(|source| self.push_running(programs, source, cpu)) {
             pass = Pass::Moved(1);
         }
-        self.note_pass(cpu, domain, idle, pass)
+        self.note_pass(&env, pass)
     }
 
     /// Moves the running task of `source` to `cpu`, for active balance or exec. Returns whether it
