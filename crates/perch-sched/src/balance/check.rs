@@ -30,7 +30,7 @@ impl Sched<'_> {
         );
         hold!(
             // Nobody reads the flag where the balancer does not run.
-            !crowded || self.is_overloaded() || self.rq.has_ext(),
+            !crowded || self.is_overloaded() || !self.rq.balances(),
             "crowded, but the machine is not overloaded"
         );
         Ok(())

@@ -122,7 +122,7 @@ impl Sched<'_> {
             );
             hold!(!delayed || t.life() == Life::Asleep, "task {id} is delayed and {:?}", t.life());
             hold!(
-                self.rq.has_ext()
+                !self.rq.balances()
                     || !self.rq.on_queue(id)
                     || self.rq.is_attached(id) == self.rq.is_balanced(id),
                 "task {id} is queued but not attached"

@@ -21,8 +21,7 @@ impl Sched<'_> {
             self.rq.ask_resched(cpu);
         }
         if self.rq.current(cpu).is_none() {
-            let kicked = self.rq.has_ext() && self.rq.need_resched(cpu);
-            if self.rq.nr(cpu) > 0 || kicked {
+            if self.rq.nr(cpu) > 0 || self.rq.is_kicked(cpu) {
                 if !self.begin_leaving_idle(cpu) {
                     self.schedule(programs, cpu);
                 }

@@ -110,7 +110,7 @@ impl Sched<'_> {
 
     /// Switches if a reschedule was requested while the running task was in the middle of its work.
     pub fn resched_if_needed(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        if self.rq.has_ext() && self.rq.current(cpu).is_none() && self.rq.need_resched(cpu) {
+        if self.rq.is_kicked(cpu) {
             return self.schedule(programs, cpu);
         }
         if self.rq.need_resched(cpu)
@@ -126,7 +126,7 @@ impl Sched<'_> {
     pub(crate) fn schedule(&mut self, programs: &mut dyn Programs, cpu: usize) {
         assert!(self.rq.current(cpu).is_none(), "cpu {cpu} runs somebody");
         self.rq.clear_resched(cpu);
-        if self.rq.has_ext() && self.begin_search(cpu) {
+        if !self.rq.balances() && self.begin_search(cpu) {
             return;
         }
         if let Some(task) = self.pick(cpu) {

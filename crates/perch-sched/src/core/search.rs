@@ -10,7 +10,7 @@ impl Sched<'_> {
     pub(super) fn begin_newidle(&mut self, cpu: usize) -> bool {
         // A CPU that was idle, and whose task somebody has taken before it ran, idles on.
         let was_idle = self.rq.idleness(cpu).is_idle();
-        if self.rq.has_ext() || was_idle || self.cpus[cpu].inbox.is_told() {
+        if !self.rq.balances() || was_idle || self.cpus[cpu].inbox.is_told() {
             return false;
         }
         let Some(search) = self.newidle_search(cpu) else {

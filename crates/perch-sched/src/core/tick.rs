@@ -25,13 +25,13 @@ impl Sched<'_> {
                 self.tick_cache(cpu);
             }
             let mut spent = self.costs.tick_ns();
-            if !self.rq.has_ext() && self.is_balance_due(cpu) {
+            if self.rq.balances() && self.is_balance_due(cpu) {
                 spent += self.balance_due(programs, cpu, false);
             }
             self.take_time(cpu, spent);
             self.resched_if_needed(programs, cpu);
         }
-        if !self.rq.has_ext() {
+        if self.rq.balances() {
             self.balance_sleepers(programs);
         }
         let next_ns = self.rq.now() + self.rq.tick_ns();

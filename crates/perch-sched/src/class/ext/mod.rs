@@ -158,8 +158,22 @@ impl RunQueues {
 
     /// Returns whether there is such a scheduler.
     #[inline]
-    pub(crate) fn has_ext(&self) -> bool {
+    pub(in crate::class) fn has_ext(&self) -> bool {
         self.ext.loaded
+    }
+
+    /// Returns whether the kernel balances the tasks that are not real-time ones. A scheduler from
+    /// outside looks for tasks itself.
+    #[inline]
+    pub(crate) fn balances(&self) -> bool {
+        !self.has_ext()
+    }
+
+    /// Returns whether `cpu`, which runs no task, is to look for one: a scheduler from outside asked
+    /// it to reschedule.
+    #[inline]
+    pub(crate) fn is_kicked(&self, cpu: usize) -> bool {
+        self.has_ext() && self.current(cpu).is_none() && self.need_resched(cpu)
     }
 
     /// Makes `cpu` the one that executes what the scheduler is asked for on another CPU's behalf.
