@@ -24,7 +24,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Reads PERCH_FUZZ_SEED (a number, or `random`), PERCH_FUZZ_INPUTS and PERCH_FUZZ_MINUTES
+    /// Reads PERCH_FUZZ_SEED (a number, or `random`), and PERCH_FUZZ_INPUTS or PERCH_FUZZ_MINUTES
     /// (of CPU time). A target of `usual` inputs tries a quarter of them, or ten times as many,
     /// where PROPTEST_CASES asks that of every property.
     pub fn of_environment(usual: u32) -> Effort {
@@ -34,19 +34,19 @@ impl Effort {
             Some(word) if word == "random" => RandomState::new().hash_one(0),
             Some(number) => parsed("PERCH_FUZZ_SEED", &number, "a number or random"),
         };
+        let inputs = variable("PERCH_FUZZ_INPUTS", "a number of inputs");
         let minutes = variable::<f64>("PERCH_FUZZ_MINUTES", "minutes");
-        let amount = match minutes {
-            Some(minutes) => Amount::Time(
+        let amount = match (inputs, minutes) {
+            (Some(inputs), _) => Amount::Inputs(inputs),
+            (None, Some(minutes)) => Amount::Time(
                 Duration::try_from_secs_f64(minutes * 60.0)
                     .expect("PERCH_FUZZ_MINUTES: expected a number of minutes"),
             ),
-            None => Amount::Inputs(
-                variable("PERCH_FUZZ_INPUTS", "a number of inputs").unwrap_or_else(|| {
-                    let cases = variable::<u64>("PROPTEST_CASES", "a number of cases");
-                    let inputs = u64::from(usual) * cases.unwrap_or(256) / 256;
-                    u32::try_from(inputs.max(1)).unwrap_or(u32::MAX)
-                }),
-            ),
+            (None, None) => {
+                let cases = variable::<u64>("PROPTEST_CASES", "a number of cases");
+                let inputs = u64::from(usual) * cases.unwrap_or(256) / 256;
+                Amount::Inputs(u32::try_from(inputs.max(1)).unwrap_or(u32::MAX))
+            }
         };
         Effort { seed, amount }
     }
