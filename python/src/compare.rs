@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use perch_experiment::{Arm, CompareSpec, Plan};
+use perch_experiment::{Arm, CompareSpec, Plan, Times};
 use perch_policy::{Era, Topology};
 use perch_report::Format;
 use perch_sim::RootDomain;
-use perch_sweep::Times;
 use perch_workload::Budget;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -3,16 +3,10 @@
 
 use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
-use perch_sweep::SweepError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 
-/// Returns the error of a sweep, a simulation or a store.
-pub fn of_sweep(error: SweepError) -> PyErr {
-    of(error.is_input(), error.to_string())
-}
-
-/// Returns the error of a comparison.
+/// Returns the error of a comparison, a simulation, a sweep or a store.
 pub fn of_experiment(error: ExperimentError) -> PyErr {
     of(error.is_input(), error.to_string())
 }

@@ -23,7 +23,7 @@ fn threads(jobs: Option<usize>) -> usize {
 
 #[pymodule]
 fn _perch(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("MODEL", perch_sweep::MODEL)?;
+    module.add("MODEL", perch_experiment::MODEL)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<compare::Comparison>()?;
     module.add_class::<machine::Machine>()?;

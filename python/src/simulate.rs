@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 
-use perch_sweep::{Limits, Prepared, Simulation, Store, Stored, SweepError};
+use perch_experiment::{ExperimentError, Limits, Prepared, Simulation, Store, Stored};
 use pyo3::prelude::*;
 
-use crate::error::of_sweep;
+use crate::error::of_experiment;
 
 /// The name of a simulation's text in errors.
 const ORIGIN: &str = "simulation";
 
-fn prepare(text: &str, allow_scx: bool) -> Result<Prepared, SweepError> {
+fn prepare(text: &str, allow_scx: bool) -> Result<Prepared, ExperimentError> {
     let limits = Limits { allow_scx, ..Limits::default() };
     Simulation::from_json(text, ORIGIN)?.prepare(ORIGIN, limits)
 }
@@ -27,7 +27,7 @@ pub fn simulate_json(
     store: Option<PathBuf>,
     allow_scx: bool,
 ) -> PyResult<String> {
-    let simulate = || -> Result<String, SweepError> {
+    let simulate = || -> Result<String, ExperimentError> {
         let prepared = prepare(text, allow_scx)?;
         let store = store.as_deref().map(Store::open).transpose()?;
         if let Some(store) = &store
@@ -42,7 +42,7 @@ pub fn simulate_json(
         }
         Ok(stored.to_json())
     };
-    py.detach(simulate).map_err(of_sweep)
+    py.detach(simulate).map_err(of_experiment)
 }
 
 /// Returns the key of a simulation.
@@ -50,5 +50,5 @@ pub fn simulate_json(
 #[pyo3(signature = (text, allow_scx=false))]
 pub fn key(py: Python<'_>, text: &str, allow_scx: bool) -> PyResult<String> {
     let key = py.detach(|| prepare(text, allow_scx).map(|prepared| prepared.key.to_string()));
-    key.map_err(of_sweep)
+    key.map_err(of_experiment)
 }

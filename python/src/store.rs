@@ -8,10 +8,10 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use perch_sweep::{Key, MODEL, Stored};
+use perch_experiment::{Key, MODEL, Stored};
 use pyo3::prelude::*;
 
-use crate::error::{of_argument, of_sweep};
+use crate::error::{of_argument, of_experiment};
 use crate::rows::{Rows, schema};
 
 /// The results of which a part of the rows consists: some 100 kB, and 10 rows each or more.
@@ -20,7 +20,7 @@ const RESULTS_AT_ONCE: usize = 256;
 /// A folder of results (docs/sweeps.md).
 #[pyclass(module = "perch", frozen)]
 pub struct Store {
-    store: perch_sweep::Store,
+    store: perch_experiment::Store,
     path: PathBuf,
 }
 
@@ -29,7 +29,7 @@ impl Store {
     /// Opens the store in a folder, and makes it where nothing is.
     #[new]
     fn new(path: PathBuf) -> PyResult<Store> {
-        let store = perch_sweep::Store::open(&path).map_err(of_sweep)?;
+        let store = perch_experiment::Store::open(&path).map_err(of_experiment)?;
         Ok(Store { store, path })
     }
 
@@ -41,7 +41,7 @@ impl Store {
 
     /// Returns the keys of all results, sorted.
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let keys = py.detach(|| self.store.keys()).map_err(of_sweep)?;
+        let keys = py.detach(|| self.store.keys()).map_err(of_experiment)?;
         Ok(keys.iter().map(ToString::to_string).collect())
     }
 
@@ -65,14 +65,14 @@ impl Store {
             if again.digest != stored.digest || again.to_json() != text {
                 return refuse(format!("{key} is not as it was made"));
             }
-            self.store.put(&again).map_err(of_sweep)?;
+            self.store.put(&again).map_err(of_experiment)?;
             Ok(key.to_string())
         })
     }
 
     /// Returns the files that are not as the store wrote them, and what is wrong with each.
     fn verify(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        let faults = py.detach(|| self.store.verify()).map_err(of_sweep)?;
+        let faults = py.detach(|| self.store.verify()).map_err(of_experiment)?;
         let faults = faults.into_iter();
         Ok(faults.map(|fault| (fault.path, fault.reason)).collect())
     }
@@ -82,8 +82,8 @@ impl Store {
     fn rows(&self) -> Rows {
         let path = self.path.clone();
         Rows::new(path.display().to_string(), columns(), move || {
-            let store = perch_sweep::Store::existing(&path).map_err(of_sweep)?;
-            let keys = store.keys().map_err(of_sweep)?;
+            let store = perch_experiment::Store::existing(&path).map_err(of_experiment)?;
+            let keys = store.keys().map_err(of_experiment)?;
             let mut keys = keys.into_iter();
             Ok(Box::new(move || read(&store, &mut keys)))
         })
@@ -121,7 +121,7 @@ fn columns() -> SchemaRef {
 
 /// Reads the next results.
 fn read(
-    store: &perch_sweep::Store,
+    store: &perch_experiment::Store,
     keys: &mut impl Iterator<Item = Key>,
 ) -> Result<Option<RecordBatch>, ArrowError> {
     let mut found = Vec::new();

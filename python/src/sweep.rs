@@ -3,18 +3,18 @@
 
 use std::path::PathBuf;
 
-use perch_sweep::{Limits, Prepared, Progress, Row, Shard, Store, SweepError};
+use perch_experiment::{Advance, ExperimentError, Limits, Prepared, Shard, Store, SweepRow};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{of_argument, of_sweep};
+use crate::error::{of_argument, of_experiment};
 use crate::table::{Columns, Table};
 use crate::threads;
 
 /// A sweep: one simulation, and axes along which it varies (docs/sweeps.md).
 #[pyclass(module = "perch", frozen)]
 pub struct Sweep {
-    sweep: perch_sweep::Sweep,
+    sweep: perch_experiment::Sweep,
     origin: String,
 }
 
@@ -25,7 +25,7 @@ impl Sweep {
     #[pyo3(signature = (path, allow_scx=false))]
     #[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
     fn from_file(path: PathBuf, allow_scx: bool) -> PyResult<Sweep> {
-        let sweep = perch_sweep::Sweep::from_file(&path).map_err(of_sweep)?;
+        let sweep = perch_experiment::Sweep::from_file(&path).map_err(of_experiment)?;
         Ok(Sweep::new(sweep, &path.display().to_string(), allow_scx))
     }
 
@@ -33,7 +33,7 @@ impl Sweep {
     #[staticmethod]
     #[pyo3(signature = (text, origin="sweep", allow_scx=false))]
     fn from_toml(text: &str, origin: &str, allow_scx: bool) -> PyResult<Sweep> {
-        let sweep = perch_sweep::Sweep::from_toml(text, origin).map_err(of_sweep)?;
+        let sweep = perch_experiment::Sweep::from_toml(text, origin).map_err(of_experiment)?;
         Ok(Sweep::new(sweep, origin, allow_scx))
     }
 
@@ -61,7 +61,7 @@ impl Sweep {
     ) -> PyResult<Vec<(String, String)>> {
         let simulations = self.simulations(py, shard)?;
         let missing = || Store::open(&store)?.lacks(&simulations);
-        let missing = py.detach(missing).map_err(of_sweep)?;
+        let missing = py.detach(missing).map_err(of_experiment)?;
         Ok(missing.into_iter().map(spec).collect())
     }
 
@@ -81,7 +81,7 @@ impl Sweep {
         let shard = part(shard)?;
         let progress = progress.map(Bound::unbind);
         let mut told = 0;
-        let mut advance = |Progress { done, all, .. }: Progress| {
+        let mut advance = |Advance { done, all, .. }: Advance| {
             Python::attach(|py| {
                 py.check_signals()?;
                 match &progress {
@@ -106,7 +106,7 @@ impl Sweep {
     #[expect(clippy::needless_pass_by_value, reason = "Python hands over its arguments")]
     fn table(&self, py: Python<'_>, store: PathBuf) -> PyResult<Table> {
         let collect = || self.sweep.collect(&Store::existing(&store)?);
-        let (rows, _) = py.detach(collect).map_err(of_sweep)?;
+        let (rows, _) = py.detach(collect).map_err(of_experiment)?;
         Ok(table(&self.sweep.names(), &rows))
     }
 
@@ -117,14 +117,14 @@ impl Sweep {
 }
 
 impl Sweep {
-    fn new(sweep: perch_sweep::Sweep, origin: &str, allow_scx: bool) -> Sweep {
+    fn new(sweep: perch_experiment::Sweep, origin: &str, allow_scx: bool) -> Sweep {
         let limits = Limits { allow_scx, ..Limits::default() };
         Sweep { sweep: sweep.within(limits), origin: origin.to_string() }
     }
 
     fn simulations(&self, py: Python<'_>, shard: &str) -> PyResult<Vec<Prepared>> {
         let shard = part(shard)?;
-        py.detach(|| self.sweep.simulations(shard)).map_err(of_sweep)
+        py.detach(|| self.sweep.simulations(shard)).map_err(of_experiment)
     }
 }
 
@@ -147,14 +147,14 @@ impl From<PyErr> for Stop {
     }
 }
 
-impl From<SweepError> for Stop {
-    fn from(error: SweepError) -> Stop {
-        Stop(of_sweep(error))
+impl From<ExperimentError> for Stop {
+    fn from(error: ExperimentError) -> Stop {
+        Stop(of_experiment(error))
     }
 }
 
 /// Returns the table, with the columns of `perch sweep collect --format csv`.
-fn table(names: &[&str], rows: &[Row]) -> Table {
+fn table(names: &[&str], rows: &[SweepRow]) -> Table {
     let mut columns = Columns::default();
     for (at, name) in names.iter().enumerate() {
         columns.values(name, rows.iter().map(move |row| &row.point[at]));

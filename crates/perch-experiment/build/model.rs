@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::fail;
 
 /// The sources of the model. The library's machines are in perch-machine.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 16] = [
     "policy",
     "crates/perch-engine/src",
     "crates/perch-experiment/src",
@@ -26,7 +26,6 @@ const SOURCES: [&str; 17] = [
     "crates/perch-scx/native",
     "crates/perch-scx/src",
     "crates/perch-sim/src",
-    "crates/perch-sweep/src",
     "crates/perch-workload/src",
 ];
 

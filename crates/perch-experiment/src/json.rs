@@ -9,10 +9,7 @@ pub(crate) fn null_is_nan<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Er
 }
 
 /// Reads the nulls in a list as NaN.
-///
-/// # Errors
-/// The value is not a list of numbers and nulls.
-pub fn nulls_are_nan<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<f64>, D::Error> {
+pub(crate) fn nulls_are_nan<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Option<f64>>::deserialize(from)?;
     let values = values.into_iter();
     Ok(values.map(|value| value.unwrap_or(f64::NAN)).collect())

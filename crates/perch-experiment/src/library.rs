@@ -40,6 +40,7 @@ pub fn resolve_within(name_or_path: &str, budget: Budget) -> Result<Experiment, 
         return Experiment::from_file(path, budget);
     }
     Err(ExperimentError::Unknown {
+        what: "experiment",
         name: name_or_path.to_string(),
         known: names().collect::<Vec<_>>().join(", "),
     })

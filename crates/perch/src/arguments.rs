@@ -2,9 +2,8 @@
 //! Arguments that several commands take, and functions that read their values.
 
 use clap::{Args, ValueEnum};
-use perch_experiment::Thoroughness;
+use perch_experiment::{Limits, Thoroughness};
 use perch_report::{Origin, ResultFormat};
-use perch_sweep::Limits;
 use perch_workload::Budget;
 
 /// The reason why a value was refused, in words that follow the argument's name and the value.

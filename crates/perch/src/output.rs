@@ -8,7 +8,6 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
 use perch_report::{Format, ResultFormat};
-use perch_sweep::SweepError;
 
 use crate::exit;
 
@@ -51,13 +50,6 @@ impl From<MachineError> for Failure {
 
 impl From<ExperimentError> for Failure {
     fn from(error: ExperimentError) -> Failure {
-        let code = if error.is_input() { 2 } else { 1 };
-        Failure { code, message: error.to_string() }
-    }
-}
-
-impl From<SweepError> for Failure {
-    fn from(error: SweepError) -> Failure {
         let code = if error.is_input() { 2 } else { 1 };
         Failure { code, message: error.to_string() }
     }

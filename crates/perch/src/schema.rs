@@ -18,10 +18,10 @@ const FORMS: &[Form] =
             text(&perch_experiment::experiment_schema())
         }),
         ("sweep", "a sweep in TOML, as perch sweep run FILE takes it", || {
-            text(&perch_sweep::sweep_schema())
+            text(&perch_experiment::sweep_schema())
         }),
         ("simulation", "a simulation in JSON, as perch simulate FILE takes it", || {
-            text(&perch_sweep::simulation_schema())
+            text(&perch_experiment::simulation_schema())
         }),
         #[cfg(feature = "live")]
         ("configuration", "the settings of perch run in TOML, as --config FILE takes them", || {
@@ -35,7 +35,7 @@ const FORMS: &[Form] =
         }),
         ("diff", "the JSON of perch diff", || text(&perch_experiment::diff_schema())),
         ("simulate", "the JSON of perch simulate, and each line of perch store export", || {
-            text(&result_schema::<perch_sweep::Stored>("result of perch simulate"))
+            text(&result_schema::<perch_experiment::Stored>("result of perch simulate"))
         }),
         ("sweep-collect", "the JSON of perch sweep collect", || {
             text(&crate::sweep::collected_schema())

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use perch_experiment::Trust;
+use perch_experiment::{Limits, Simulation, Store, Stored, Trust};
 use perch_file::Kind;
 use perch_report::trust_lines;
-use perch_sweep::{Limits, Simulation, Store, Stored};
 use perch_workload::Budget;
 
 use crate::arguments::AllowScx;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use perch_experiment::{Key, Shard, Store, Stored, Sweep};
 use perch_report::write_csv;
-use perch_sweep::{Key, Shard, Store, Stored, Sweep};
 
 use crate::arguments::AllowScx;
 use crate::output::{Failure, emit, emit_data, say};

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use perch_experiment::{Advance, Limits, Shard, Store, Sweep, SweepRow};
 use perch_report::{Align, Format, Grid, figure, json, percent, write_csv};
-use perch_sweep::{Limits, Progress, Row, Shard, Store, Sweep};
 use perch_workload::Budget;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -157,7 +157,7 @@ fn simulate(sweep: &Sweep, arguments: &RunArguments) -> Result<Vec<String>, Fail
         }
     }
     let meter = Meter::new(&arguments.sweep, Unit::Weighed, arguments.quiet);
-    let mut advance = |at: Progress| {
+    let mut advance = |at: Advance| {
         meter.advance_by_cost(at.done as u64, at.all as u64, at.part);
         Ok::<_, Failure>(())
     };
@@ -265,7 +265,7 @@ struct JsonRow<'a> {
 struct AxisValue(#[expect(dead_code, reason = "only the schema is used")] serde_json::Value);
 
 impl<'a> JsonRow<'a> {
-    fn of(names: &[&'a str], row: &'a Row) -> JsonRow<'a> {
+    fn of(names: &[&'a str], row: &'a SweepRow) -> JsonRow<'a> {
         JsonRow {
             point: names.iter().copied().zip(&row.point).collect(),
             score: &row.score,
@@ -287,7 +287,7 @@ pub fn collected_schema() -> Schema {
     perch_file::result_schema::<Vec<JsonRow>>("result of perch sweep collect")
 }
 
-fn grid(names: &[&str], rows: &[Row]) -> Grid {
+fn grid(names: &[&str], rows: &[SweepRow]) -> Grid {
     let mut grid = Grid::new(names, &[]);
     grid.columns("", &["score", "unit"], Align::Left);
     grid.columns("", &["runs", "mean", "±95%"], Align::Right);
@@ -320,7 +320,7 @@ fn plain(value: &toml::Value) -> String {
 }
 
 /// Returns the table in CSV, with figures in full precision.
-fn sheet(names: &[&str], rows: &[Row]) -> String {
+fn sheet(names: &[&str], rows: &[SweepRow]) -> String {
     let columns = [
         "score",
         "unit",

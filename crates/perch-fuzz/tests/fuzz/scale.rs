@@ -6,12 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perch_experiment::Experiment;
+use perch_experiment::{Experiment, Limits, Sweep};
 use perch_machine::{Machine, cpulist, detect, import};
 use perch_plan::Settings;
 use perch_policy::{Era, Modes, Policy};
 use perch_report::Results;
-use perch_sweep::{Limits, Sweep};
 use perch_workload::Workload;
 
 use crate::{budget, perfdata, read, scratch};

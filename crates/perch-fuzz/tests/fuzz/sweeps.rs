@@ -3,8 +3,8 @@
 
 use std::fs;
 
+use perch_experiment::{Limits, Simulation, Store, Stored, Sweep};
 use perch_fuzz::refused;
-use perch_sweep::{Limits, Simulation, Store, Sweep};
 
 use crate::{budget, scratch, strings, text};
 
@@ -88,7 +88,7 @@ fn stored() {
     let sweep = Sweep::from_toml(&small, "s.toml").expect("a sweep");
     let prepared = sweep.points().next().expect("a point").expect("it is one").prepared;
     let found = prepared.run().expect("it runs");
-    let stored = perch_sweep::Stored::new(prepared.key.clone(), prepared.asked, found);
+    let stored = Stored::new(prepared.key.clone(), prepared.asked, found);
     store.put(&stored).expect("it is kept");
     let key = prepared.key.as_str();
     let path = folder.join(format!("results/{}/{key}.json", &key[..2]));

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use clap::Args;
-use perch_experiment::{MODEL, TrustOfMany};
+use perch_experiment::{
+    ArmGain, ArmRanking, MODEL, RankRow, RankVerdict, Shard, Standing, Store, Sweep, TrustOfMany,
+};
 use perch_machine::Machine;
 use perch_report::{Align, Format, Grid, figure, json, percent, trust_lines_of_many, write_csv};
-use perch_sweep::{ArmGain, RankRow, RankVerdict, Ranking, Shard, Standing, Store, Sweep};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -103,7 +104,7 @@ pub fn ranked_schema() -> Schema {
 #[derive(Serialize, JsonSchema)]
 struct Ranked {
     #[serde(flatten)]
-    ranking: Ranking,
+    ranking: ArmRanking,
     /// The digest of the model that made the figures.
     model: &'static str,
     /// How far the figures may be trusted.
@@ -130,7 +131,7 @@ fn trust(sweep: &Sweep) -> Result<TrustOfMany, Failure> {
 }
 
 /// Returns the words below the tables: what counts, and what does not.
-fn foot(ranking: &Ranking) -> String {
+fn foot(ranking: &ArmRanking) -> String {
     let rows = ranking.rows.len();
     let is_unsettled = |row: &&RankRow| row.arms.iter().any(|arm| !arm.settled);
     let unsettled = ranking.rows.iter().filter(is_unsettled).count();
@@ -143,7 +144,7 @@ fn foot(ranking: &Ranking) -> String {
 }
 
 /// The arms over all rows, and at each value of the axis `by`.
-fn standings(ranking: &Ranking, by: Option<usize>) -> Grid {
+fn standings(ranking: &ArmRanking, by: Option<usize>) -> Grid {
     let mut grid = Grid::new(&["rows of"], &["rows"]);
     grid.column("", "arm", Align::Left);
     let counts = ["better", "worse", "level", "undecided", "not settled", "median"];
@@ -211,7 +212,7 @@ fn of(row: &RankRow) -> String {
     format!("{}, {}", point.join(" "), row.score)
 }
 
-fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
+fn rows(ranking: &ArmRanking, shown: impl Fn(&RankRow) -> bool) -> Grid {
     let mut grid = Grid::default();
     grid.columns("", &ranking.axes, Align::Left);
     grid.columns("", &["score", "unit"], Align::Left);
@@ -240,7 +241,7 @@ fn rows(ranking: &Ranking, shown: impl Fn(&RankRow) -> bool) -> Grid {
 }
 
 /// The rows in CSV, a line for each arm, with figures in full precision.
-fn sheet(ranking: &Ranking) -> String {
+fn sheet(ranking: &ArmRanking) -> String {
     let columns = [
         "arm",
         "score",

@@ -7,10 +7,9 @@ mod validator;
 
 use std::path::{Path, PathBuf};
 
-use perch_experiment::Experiment;
+use perch_experiment::{Experiment, Simulation, Sweep};
 use perch_machine::Machine;
 use perch_plan::Settings;
-use perch_sweep::{Simulation, Sweep};
 use serde_json::Value;
 
 use crate::support::{json, printed, refused};

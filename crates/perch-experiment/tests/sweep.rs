@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perch_sweep::{Limits, MODEL, Progress, Shard, Simulation, Store, Stored, Sweep, SweepError};
+use perch_experiment::{
+    Advance, ExperimentError, Limits, MODEL, Shard, Simulation, Store, Stored, Sweep, SweepRow,
+};
 use proptest::prelude::*;
 
 const SWEEP: &str = r#"
@@ -21,11 +23,11 @@ hardware.transfer_ns.llc = [40, 55]
 arm = { stock = "off", posted = "cluster=posted" }
 "#;
 
-fn sweep(text: &str) -> Result<Sweep, SweepError> {
+fn sweep(text: &str) -> Result<Sweep, ExperimentError> {
     Sweep::from_toml(text, "test.toml")
 }
 
-fn quiet(_: Progress) -> Result<(), SweepError> {
+fn quiet(_: Advance) -> Result<(), ExperimentError> {
     Ok(())
 }
 
@@ -89,7 +91,7 @@ fn a_table_has_changes_from_the_baseline_at_the_same_point() {
     let (rows, missing) = sweep.collect(&store).unwrap();
     assert_eq!(missing, 0);
     for row in &rows {
-        let is_base = |base: &&perch_sweep::Row| {
+        let is_base = |base: &&SweepRow| {
             base.point[0].as_str() == Some("stock")
                 && base.point[1..] == row.point[1..]
                 && base.score == row.score
@@ -120,7 +122,7 @@ fn every_input_is_in_the_key() {
         |one| one.hz = 1000,
         |one| one.modes = "cluster=posted".to_string(),
         |one| one.seed = 2,
-        |one| one.effort = perch_sweep::Times::default(),
+        |one| one.effort = perch_experiment::Times::default(),
         |one| {
             let value = toml::Value::Integer(41);
             let key = "hardware.transfer_ns.llc".to_string();
@@ -200,7 +202,7 @@ fn progress_goes_by_cost() {
     let done = sweep.run(folder.path(), Shard::WHOLE, 1, &mut |at| {
         assert_eq!(at.all, 2);
         parts.resize(at.done + 1, at.part);
-        Ok::<_, SweepError>(())
+        Ok::<_, ExperimentError>(())
     });
     assert_eq!(done.unwrap().made, 2);
     let [_, first, last] = parts[..] else {

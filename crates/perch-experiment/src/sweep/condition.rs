@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use toml::Value;
 
-use crate::error::SweepError;
+use crate::error::ExperimentError;
 
 /// The name of the machine's number of CPUs in a condition.
 const CPUS: &str = "cpus";
@@ -49,10 +49,10 @@ enum Term {
 
 impl Condition {
     /// Reads a condition on the axes `known`.
-    pub fn parse(text: &str, known: &[&str], origin: &str) -> Result<Condition, SweepError> {
+    pub fn parse(text: &str, known: &[&str], origin: &str) -> Result<Condition, ExperimentError> {
         let refused = |reason: String| {
             let reason = format!("`{text}`: {reason}");
-            SweepError::key(origin, "conditions", reason)
+            ExperimentError::key(origin, "conditions", reason)
         };
         let found = (OPERATORS.iter())
             .find_map(|(sign, operator)| text.split_once(sign).map(|(l, r)| (l, *operator, r)));
@@ -69,7 +69,7 @@ impl Condition {
         read: &dyn Fn(&str) -> Option<Value>,
         cpus: usize,
         origin: &str,
-    ) -> Result<bool, SweepError> {
+    ) -> Result<bool, ExperimentError> {
         let value = |term: &Term| match term {
             Term::Number(number) => Value::Float(*number),
             Term::Text(text) => Value::String(text.clone()),
@@ -95,7 +95,7 @@ impl Condition {
                 "`{}` compares {left} with {right}: expected two numbers, or == of two texts",
                 self.text
             );
-            return Err(SweepError::key(origin, "conditions", reason));
+            return Err(ExperimentError::key(origin, "conditions", reason));
         };
         Ok(match self.operator {
             Operator::Less => order == Ordering::Less,
@@ -112,8 +112,8 @@ impl Term {
     fn parse(
         text: &str,
         known: &[&str],
-        refused: &dyn Fn(String) -> SweepError,
-    ) -> Result<Term, SweepError> {
+        refused: &dyn Fn(String) -> ExperimentError,
+    ) -> Result<Term, ExperimentError> {
         if let Some(inner) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             return Ok(Term::Text(inner.to_string()));
         }

@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perch_experiment::Unsettled;
-use perch_experiment::stats::{ci95, delta, mean};
 use serde::Serialize;
 
 use super::{Point, Sweep};
-use crate::error::SweepError;
+use crate::compare::Unsettled;
+use crate::error::ExperimentError;
 use crate::simulation::{Found, Key, ScoreFound};
+use crate::stats::{ci95, delta, mean};
 use crate::store::Store;
 
 /// One score at one point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct SweepRow {
     /// The values of the axes, in the order of [`Sweep::names`].
     pub point: Vec<toml::Value>,
     /// The quantity.
@@ -44,7 +44,7 @@ impl Sweep {
     ///
     /// # Errors
     /// When a result in the store is damaged.
-    pub fn collect(&self, store: &Store) -> Result<(Vec<Row>, usize), SweepError> {
+    pub fn collect(&self, store: &Store) -> Result<(Vec<SweepRow>, usize), ExperimentError> {
         let points: Vec<Point> = self.points().collect::<Result<_, _>>()?;
         let arm = self.names().iter().position(|name| *name == "arm");
         let baselines = self.baselines(&points, arm);
@@ -52,7 +52,7 @@ impl Sweep {
         let mut known: BTreeMap<Key, Found> = BTreeMap::new();
         let mut rows = Vec::new();
         let mut missing = 0;
-        let mut read = |key: &Key| -> Result<Option<Found>, SweepError> {
+        let mut read = |key: &Key| -> Result<Option<Found>, ExperimentError> {
             if let Some(found) = known.get(key) {
                 return Ok(Some(found.clone()));
             }
@@ -109,13 +109,13 @@ fn row(
     score: &ScoreFound,
     base: Option<&ScoreFound>,
     unsettled: Option<Unsettled>,
-) -> Row {
+) -> SweepRow {
     let change = base.map(|base| {
         // Repetitions of the same number share a seed.
         let both = base.values.len().min(score.values.len());
         delta(&base.values[..both], &score.values[..both])
     });
-    Row {
+    SweepRow {
         point: point.values.clone(),
         score: score.name.clone(),
         unit: score.unit.clone(),

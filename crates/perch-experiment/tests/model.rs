@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 
 /// The paths that the build script hashes.
 fn sources() -> Vec<String> {
-    let script = include_str!("../../perch-experiment/build/model.rs");
+    let script = include_str!("../build/model.rs");
     let list = script.split_once("const SOURCES").expect("the list").1;
     let list = list.split_once("];").expect("its end").0;
     let quoted = list.split('"').skip(1).step_by(2);
@@ -39,7 +39,7 @@ fn built_from(name: &str, found: &mut BTreeSet<String>) {
 #[test]
 fn model_covers_every_crate_that_a_simulation_is_built_from_and_no_other() {
     let mut crates = BTreeSet::new();
-    built_from("perch-sweep", &mut crates);
+    built_from("perch-experiment", &mut crates);
     assert!(crates.contains("perch-sched") && crates.contains("perch-scx"));
     let sources = sources();
     let code = sources.iter().filter_map(|path| {

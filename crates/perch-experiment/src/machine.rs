@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use perch_machine::{Machine, library};
 use perch_policy::Topology;
 
-use crate::error::SweepError;
+use crate::error::ExperimentError;
 use crate::simulation::digest;
 
 /// Machines of the library and of texts, with and without changes, the one that was used last at the
@@ -27,13 +27,13 @@ type Name = (String, String);
 const MOST_DEEP: usize = 8;
 
 /// Refuses a dotted name of more parts, before anything walks down it.
-pub(crate) fn check_depth(name: &str, origin: &str) -> Result<(), SweepError> {
+pub(crate) fn check_depth(name: &str, origin: &str) -> Result<(), ExperimentError> {
     if name.split('.').count() <= MOST_DEEP {
         return Ok(());
     }
     let short: String = name.chars().take(60).collect();
     let reason = format!("expected a name of at most {MOST_DEEP} parts");
-    Err(SweepError::key(origin, format!("{short}…"), reason))
+    Err(ExperimentError::key(origin, format!("{short}…"), reason))
 }
 
 /// A machine as it is named.
@@ -71,7 +71,7 @@ impl Known {
         base: Arc<Base>,
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
-    ) -> Result<Known, SweepError> {
+    ) -> Result<Known, ExperimentError> {
         let (machine, digest) = if changes.is_empty() {
             (Arc::clone(&base.machine), digest(base.text.as_bytes()))
         } else {
@@ -88,7 +88,7 @@ impl Known {
         name: &str,
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
-    ) -> Option<Result<Known, SweepError>> {
+    ) -> Option<Result<Known, ExperimentError>> {
         library::names().find(|known| *known == name)?;
         let load = || Ok(library::load(name)?);
         Some(Known::with(format!("library:{name}"), changes, origin, load))
@@ -99,7 +99,7 @@ impl Known {
         text: &str,
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
-    ) -> Result<Known, SweepError> {
+    ) -> Result<Known, ExperimentError> {
         let read = || Ok(Machine::from_toml_str(text, "machine_toml")?);
         Known::with(text.to_string(), changes, origin, read)
     }
@@ -110,8 +110,8 @@ impl Known {
         name: String,
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
-        load: impl FnOnce() -> Result<Machine, SweepError>,
-    ) -> Result<Known, SweepError> {
+        load: impl FnOnce() -> Result<Machine, ExperimentError>,
+    ) -> Result<Known, ExperimentError> {
         let unchanged = BTreeMap::new();
         let base = Known::made((format!("{unchanged:?}"), name.clone()), || {
             Known::new(Base::new(load()?).into(), &unchanged, origin)
@@ -126,8 +126,8 @@ impl Known {
     /// Returns the machine of that name; makes it where it is not kept.
     fn made(
         name: Name,
-        make: impl FnOnce() -> Result<Known, SweepError>,
-    ) -> Result<Known, SweepError> {
+        make: impl FnOnce() -> Result<Known, ExperimentError>,
+    ) -> Result<Known, ExperimentError> {
         let lock = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
         if let Some(at) = kept.iter().rposition(|(known, _)| *known == name) {
@@ -172,13 +172,13 @@ fn changed(
     base: &Base,
     changes: &BTreeMap<String, toml::Value>,
     origin: &str,
-) -> Result<Machine, SweepError> {
+) -> Result<Machine, ExperimentError> {
     let (mut machine, name) = (Machine::clone(&base.machine), &base.machine.name);
     let read_values =
         || toml::from_str(&base.text).expect("perch reads the machines that it writes");
     let mut table = base.values.get_or_init(read_values).clone();
     for (key, value) in changes {
-        let refused = |reason: String| SweepError::key(origin, key, reason);
+        let refused = |reason: String| ExperimentError::key(origin, key, reason);
         check_depth(key, origin)?;
         let is_same = read(&table, key) == Some(value);
         set(&mut table, key, value.clone())

@@ -12,26 +12,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use perch_experiment::Arm;
 use perch_file::Kind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::error::SweepError;
+use crate::arm::Arm;
+use crate::error::ExperimentError;
 use crate::simulation::{Limits, Prepared, Simulation, Times};
 use axis::{Axis, Design, axes};
 use condition::Condition;
 
-pub use rank::{ArmGain, RankRow, RankVerdict, Ranking, Standing};
-pub use run::{Done, Progress, Shard, ShardError};
+pub use rank::{ArmGain, ArmRanking, RankRow, RankVerdict, Standing};
+pub use run::{Advance, Done, Shard, ShardError};
 pub use schema::sweep_schema;
-pub use table::Row;
+pub use table::SweepRow;
 
 /// The sweeps that perch knows by name.
 const LIBRARY: [(&str, &str); 3] = [
-    ("composition", include_str!("../../../../experiments/sweeps/composition.toml")),
-    ("league", include_str!("../../../../experiments/sweeps/league.toml")),
-    ("live", include_str!("../../../../experiments/sweeps/live.toml")),
+    ("composition", include_str!("../../../experiments/sweeps/composition.toml")),
+    ("league", include_str!("../../../experiments/sweeps/league.toml")),
+    ("live", include_str!("../../../experiments/sweeps/live.toml")),
 ];
 
 /// The most points that a sweep has.
@@ -124,7 +124,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Names the file and the key that make no sense.
-    pub fn from_file(path: &Path) -> Result<Sweep, SweepError> {
+    pub fn from_file(path: &Path) -> Result<Sweep, ExperimentError> {
         let text = perch_file::text(path, Kind::EXPERIMENT)?;
         Sweep::from_toml(&text, &path.display().to_string())
     }
@@ -133,13 +133,14 @@ impl Sweep {
     ///
     /// # Errors
     /// As [`Sweep::from_file`], which names the library's sweeps where there is no such file.
-    pub fn resolve(name_or_path: &str) -> Result<Sweep, SweepError> {
+    pub fn resolve(name_or_path: &str) -> Result<Sweep, ExperimentError> {
         if let Some((name, text)) = LIBRARY.iter().find(|(name, _)| *name == name_or_path) {
             return Sweep::from_toml(text, &format!("experiments/sweeps/{name}.toml"));
         }
         let path = Path::new(name_or_path);
         if !path.exists() {
-            return Err(SweepError::Unknown {
+            return Err(ExperimentError::Unknown {
+                what: "sweep",
                 name: name_or_path.to_string(),
                 known: LIBRARY.map(|(name, _)| name).join(", "),
             });
@@ -151,11 +152,9 @@ impl Sweep {
     ///
     /// # Errors
     /// Names the key that makes no sense.
-    pub fn from_toml(text: &str, origin: &str) -> Result<Sweep, SweepError> {
-        let file: File = toml::from_str(text).map_err(|error| SweepError::Format {
-            origin: origin.to_string(),
-            reason: error.to_string().trim_end().to_string(),
-        })?;
+    pub fn from_toml(text: &str, origin: &str) -> Result<Sweep, ExperimentError> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| ExperimentError::key(origin, "", error.to_string().trim_end()))?;
         let product = axes(&file.axes, "axes", origin)?;
         let design = file.design.map(|design| {
             let axes = axes(&design.axes, "design.axes", origin)?;
@@ -169,19 +168,19 @@ impl Sweep {
         if let Some((_, twice)) =
             (named.iter().enumerate()).find(|(i, name)| named[..*i].contains(name))
         {
-            return Err(SweepError::key(origin, *twice, "it is an axis twice"));
+            return Err(ExperimentError::key(origin, *twice, "it is an axis twice"));
         }
         for (key, is_said) in
             [("machine", !file.machine.is_empty()), ("workload", !file.workload.is_empty())]
         {
             if !is_said && !named.contains(&key) {
                 let reason = "expected a value, or an axis of that name in [axes]";
-                return Err(SweepError::key(origin, key, reason));
+                return Err(ExperimentError::key(origin, key, reason));
             }
         }
         if file.conditions.len() > MOST_CONDITIONS {
             let reason = format!("expected at most {MOST_CONDITIONS}");
-            return Err(SweepError::key(origin, "conditions", reason));
+            return Err(ExperimentError::key(origin, "conditions", reason));
         }
         let conditions = file.conditions.iter();
         let conditions = conditions.map(|text| Condition::parse(text, &named, origin));
@@ -191,7 +190,7 @@ impl Sweep {
             && !arms.is_some_and(|arms| arms.labels.contains(baseline))
         {
             let reason = format!("`{baseline}` is not an arm: expected one of [axes.arm]");
-            return Err(SweepError::key(origin, "baseline", reason));
+            return Err(ExperimentError::key(origin, "baseline", reason));
         }
         let base: Simulation = Simulation {
             machine: file.machine,
@@ -220,7 +219,7 @@ impl Sweep {
         let all = sweep.combinations();
         if all > MOST_POINTS {
             let reason = format!("{all} combinations; expected at most {MOST_POINTS}");
-            return Err(SweepError::key(origin, "axes", reason));
+            return Err(ExperimentError::key(origin, "axes", reason));
         }
         Ok(sweep)
     }
@@ -246,12 +245,12 @@ impl Sweep {
 
     /// Returns the sweep's simulations, those that its conditions let through, in the order of the
     /// axes; the last axis varies fastest. A simulation that was refused is an error in its place.
-    pub fn points(&self) -> impl Iterator<Item = Result<Point, SweepError>> + '_ {
+    pub fn points(&self) -> impl Iterator<Item = Result<Point, ExperimentError>> + '_ {
         (0..self.combinations()).filter_map(|index| self.point(index).transpose())
     }
 
     /// Returns a combination; none where a condition leaves it out.
-    fn point(&self, mut index: usize) -> Result<Option<Point>, SweepError> {
+    fn point(&self, mut index: usize) -> Result<Option<Point>, ExperimentError> {
         let mut values = Vec::new();
         let drawn = self.design.as_ref().map(|design| {
             let point = index % design.points();
@@ -269,7 +268,7 @@ impl Sweep {
         let mut keys = Vec::new();
         for (axis, (_, value)) in &values {
             axis.apply(value, &mut simulation, &mut keys)
-                .map_err(|reason| SweepError::key(&self.origin, &axis.name, reason))?;
+                .map_err(|reason| ExperimentError::key(&self.origin, &axis.name, reason))?;
         }
         for (key, value) in keys {
             let separator = if simulation.workload.contains(':') { ',' } else { ':' };
@@ -306,7 +305,7 @@ struct Files(Mutex<BTreeMap<String, String>>);
 
 impl Files {
     /// Replaces a machine's file by its text.
-    fn read(&self, simulation: &mut Simulation) -> Result<(), SweepError> {
+    fn read(&self, simulation: &mut Simulation) -> Result<(), ExperimentError> {
         if perch_machine::library::names().any(|name| name == simulation.machine) {
             return Ok(());
         }
@@ -332,7 +331,7 @@ impl Arms {
         simulation: &Simulation,
         origin: &str,
         limits: Limits,
-    ) -> Result<Arm, SweepError> {
+    ) -> Result<Arm, ExperimentError> {
         let mut known = self.0.lock().expect("nobody panics while holding it");
         let key = (simulation.modes.clone(), simulation.era.clone());
         if let Some(found) = known.get(&key) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The arms of a sweep against each other: what each gains over the baseline, and where it is best.
 
-use perch_experiment::Statistic;
-use perch_experiment::stats::{delta, mean};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Value;
 
 use super::Sweep;
-use crate::error::SweepError;
+use crate::error::ExperimentError;
 use crate::simulation::ScoreFound;
+use crate::statistic::Statistic;
+use crate::stats::{delta, mean};
 use crate::store::Store;
 
 /// The smallest difference that counts, in percent; it must be beyond the noise as well.
@@ -18,7 +18,7 @@ const NEAR_PCT: f64 = 2.0;
 /// One score of one load in all arms.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RankRow {
-    /// The values of the axes but the arms', in the order of [`Ranking::axes`].
+    /// The values of the axes but the arms', in the order of [`ArmRanking::axes`].
     #[schemars(with = "Vec<crate::simulation::OfMachine>")]
     pub point: Vec<Value>,
     /// The quantity.
@@ -27,7 +27,7 @@ pub struct RankRow {
     pub unit: String,
     /// True where more is better.
     pub higher_is_better: bool,
-    /// What each arm has, in the order of [`Ranking::arms`].
+    /// What each arm has, in the order of [`ArmRanking::arms`].
     pub arms: Vec<ArmGain>,
 }
 
@@ -126,13 +126,13 @@ pub struct Standing {
     /// The median of its gains over the rows in which it is better, worse or level, in percent; none
     /// where there is none.
     pub median_pct: Option<f64>,
-    /// The one of these rows in which it gains least; an index into [`Ranking::rows`].
+    /// The one of these rows in which it gains least; an index into [`ArmRanking::rows`].
     pub least: Option<usize>,
 }
 
 /// All arms in all rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Ranking {
+pub struct ArmRanking {
     /// The axes beside the arms.
     pub axes: Vec<String>,
     /// The arms.
@@ -147,7 +147,7 @@ pub struct Ranking {
     pub missing: usize,
 }
 
-impl Ranking {
+impl ArmRanking {
     /// Returns how each arm stands in the rows that `take` lets through; nothing where it lets none.
     pub fn standings(&self, take: impl Fn(&RankRow) -> bool) -> Vec<Standing> {
         let rows: Vec<usize> = (0..self.rows.len()).filter(|&row| take(&self.rows[row])).collect();
@@ -189,21 +189,21 @@ impl Sweep {
     ///
     /// # Errors
     /// When the sweep has no arms, or no baseline.
-    pub fn arms(&self) -> Result<Ranking, SweepError> {
+    pub fn arms(&self) -> Result<ArmRanking, ExperimentError> {
         let axis = self.axes.iter().find(|axis| axis.name == "arm");
         let arms = axis.map_or_else(Vec::new, |axis| axis.labels.clone());
         let baseline = self.baseline.as_ref();
         let baseline = baseline.and_then(|name| arms.iter().position(|arm| arm == name));
         let baseline = baseline.ok_or_else(|| {
             let reason = "expected an axis `arm` and the arm to compare the others with";
-            SweepError::key(&self.origin, "baseline", reason)
+            ExperimentError::key(&self.origin, "baseline", reason)
         })?;
         let others = self.names().into_iter().filter(|name| *name != "arm");
-        Ok(Ranking {
+        Ok(ArmRanking {
             axes: others.map(str::to_string).collect(),
             arms,
             baseline,
-            ..Ranking::default()
+            ..ArmRanking::default()
         })
     }
 
@@ -212,7 +212,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Those of [`Sweep::arms`], or when a result in the store is damaged.
-    pub fn rank(&self, store: &Store) -> Result<Ranking, SweepError> {
+    pub fn rank(&self, store: &Store) -> Result<ArmRanking, ExperimentError> {
         let mut ranking = self.arms()?;
         let at = self.names().iter().position(|name| *name == "arm");
         // The points of one load, in their order; the arm may be any of the axes.
@@ -339,20 +339,20 @@ mod tests {
     }
 
     /// Ranks rows of three arms, the first of which is the baseline.
-    fn ranked(rows: Vec<[ScoreFound; 3]>) -> Ranking {
+    fn ranked(rows: Vec<[ScoreFound; 3]>) -> ArmRanking {
         let rows = rows.into_iter().filter_map(|arms| {
             let found = arms.map(|score| vec![score]);
             let found: Vec<&[ScoreFound]> = found.iter().map(Vec::as_slice).collect();
             rank_row(&[], &found[0][0], &found, 0)
         });
-        Ranking {
+        ArmRanking {
             arms: ["base", "a", "b"].map(str::to_string).to_vec(),
             rows: rows.collect(),
-            ..Ranking::default()
+            ..ArmRanking::default()
         }
     }
 
-    fn ranking(rows: &[(bool, [&[f64]; 3])]) -> Ranking {
+    fn ranking(rows: &[(bool, [&[f64]; 3])]) -> ArmRanking {
         let of = |(higher, arms): &(bool, [&[f64]; 3])| arms.map(|v| score("s", *higher, v));
         ranked(rows.iter().map(of).collect())
     }

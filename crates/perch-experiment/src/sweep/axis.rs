@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use crate::error::SweepError;
+use crate::error::ExperimentError;
 use crate::machine::check_depth;
 use crate::simulation::Simulation;
 
@@ -134,16 +134,20 @@ pub(super) enum Scale {
 }
 
 /// Reads the axes of a table; `key` is the table's own in errors.
-pub(super) fn axes(table: &toml::Table, key: &str, origin: &str) -> Result<Vec<Axis>, SweepError> {
+pub(super) fn axes(
+    table: &toml::Table,
+    key: &str,
+    origin: &str,
+) -> Result<Vec<Axis>, ExperimentError> {
     let mut found = Vec::new();
     collect(table, "", origin, &mut |name, value| {
         if found.len() == MOST_AXES {
             let reason = format!("expected at most {MOST_AXES} axes");
-            return Err(SweepError::key(origin, key, reason));
+            return Err(ExperimentError::key(origin, key, reason));
         }
         let what = What::of(name).ok_or(AxisError::Name);
         let axis = what.and_then(|what| Axis::read(name, what, value));
-        let refused = |error| SweepError::key(origin, format!("{key}.{name}"), error);
+        let refused = |error| ExperimentError::key(origin, format!("{key}.{name}"), error);
         found.push(axis.map_err(refused)?);
         Ok(())
     })?;
@@ -158,8 +162,8 @@ fn collect(
     table: &toml::Table,
     above: &str,
     origin: &str,
-    axis: &mut dyn FnMut(&str, &Value) -> Result<(), SweepError>,
-) -> Result<(), SweepError> {
+    axis: &mut dyn FnMut(&str, &Value) -> Result<(), ExperimentError>,
+) -> Result<(), ExperimentError> {
     for (key, value) in table {
         let name = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
         check_depth(&name, origin)?;
@@ -358,24 +362,24 @@ impl Design {
         points: u32,
         seed: u64,
         origin: &str,
-    ) -> Result<Design, SweepError> {
+    ) -> Result<Design, ExperimentError> {
         if !(1..MOST_VALUES as u32).contains(&points) || axes.is_empty() {
             let reason = format!("expected 1 to {MOST_VALUES} points, and axes in [design.axes]");
-            return Err(SweepError::key(origin, "design.points", reason));
+            return Err(ExperimentError::key(origin, "design.points", reason));
         }
         if points as usize * axes.len() > MOST_DRAWN {
             let reason = format!(
                 "{points} points of {} axes: expected at most {MOST_DRAWN} values",
                 axes.len()
             );
-            return Err(SweepError::key(origin, "design.points", reason));
+            return Err(ExperimentError::key(origin, "design.points", reason));
         }
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut drawn = vec![Vec::new(); points as usize];
         for axis in &axes {
             if axis.what == What::Arm {
                 let reason = "an arm is not an axis of a design: all points need all arms";
-                return Err(SweepError::key(origin, "design.axes.arm", reason));
+                return Err(ExperimentError::key(origin, "design.axes.arm", reason));
             }
             let mut order: Vec<u32> = (0..points).collect();
             for at in (1..order.len()).rev() {
@@ -386,7 +390,7 @@ impl Design {
                 let part = (f64::from(part) + within) / f64::from(points);
                 let value = match &axis.range {
                     Some(range) => (range.at(part))
-                        .map_err(|reason| SweepError::key(origin, &axis.name, reason))?,
+                        .map_err(|reason| ExperimentError::key(origin, &axis.name, reason))?,
                     None => axis.values[(part * axis.len() as f64) as usize % axis.len()].clone(),
                 };
                 point.push(value);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use perch_workload::Workload;
 
 use super::Sweep;
-use crate::error::SweepError;
+use crate::error::ExperimentError;
 use crate::simulation::{Key, Prepared, Times};
 use crate::store::{Store, Stored};
 
@@ -83,7 +83,7 @@ pub struct Done {
 
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct Advance {
     /// The simulations that are done.
     pub done: usize,
     /// The simulations that are to do.
@@ -104,7 +104,7 @@ impl Sweep {
     ///
     /// # Errors
     /// The first point's that cannot be simulated.
-    pub fn simulations(&self, shard: Shard) -> Result<Vec<Prepared>, SweepError> {
+    pub fn simulations(&self, shard: Shard) -> Result<Vec<Prepared>, ExperimentError> {
         let mut seen: BTreeSet<Key> = BTreeSet::new();
         let mut simulations = Vec::new();
         for point in self.points() {
@@ -126,12 +126,12 @@ impl Sweep {
     /// # Errors
     /// When a point cannot be simulated, before a store is made, when the store cannot be written, or
     /// that of `advance`.
-    pub fn run<E: From<SweepError>>(
+    pub fn run<E: From<ExperimentError>>(
         &self,
         folder: &Path,
         shard: Shard,
         jobs: usize,
-        advance: &mut dyn FnMut(Progress) -> Result<(), E>,
+        advance: &mut dyn FnMut(Advance) -> Result<(), E>,
     ) -> Result<Done, E> {
         let simulations = self.simulations(shard)?;
         let store = Store::open(folder)?;
@@ -168,15 +168,15 @@ impl Sweep {
 
 /// Simulates on `jobs` threads, and returns the messages of the simulations that failed, in the order of
 /// the sweep. This thread only waits, so that it hears of all that happens.
-fn simulate<E: From<SweepError>>(
+fn simulate<E: From<ExperimentError>>(
     store: &Store,
     missing: &[&Prepared],
     costs: &[f64],
     jobs: usize,
-    advance: &mut dyn FnMut(Progress) -> Result<(), E>,
+    advance: &mut dyn FnMut(Advance) -> Result<(), E>,
 ) -> Result<Vec<String>, E> {
     let next = AtomicUsize::new(0);
-    let worker = |ended: SyncSender<(usize, Result<End, SweepError>)>| {
+    let worker = |ended: SyncSender<(usize, Result<End, ExperimentError>)>| {
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(prepared) = missing.get(place) else {
@@ -205,7 +205,7 @@ fn simulate<E: From<SweepError>>(
         drop(ended);
         let mut failed = Vec::new();
         let whole: f64 = costs.iter().sum();
-        let mut at = Progress { done: 0, all: missing.len(), part: 0.0 };
+        let mut at = Advance { done: 0, all: missing.len(), part: 0.0 };
         loop {
             let advanced = match ends.recv_timeout(MEANWHILE) {
                 // A disk that is full stays full.

@@ -7,9 +7,6 @@ use std::fmt::{self, Display};
 use std::path::Path;
 use std::sync::Arc;
 
-use perch_experiment::{
-    Arm, CompareSpec, Comparison, CountRow, Plan, Thoroughness, Unsettled, Window, nulls_are_nan,
-};
 use perch_machine::Machine;
 use perch_policy::Era;
 use perch_sim::RootDomain;
@@ -19,10 +16,15 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::SweepError;
+use crate::MODEL;
+use crate::arm::Arm;
+use crate::compare::{
+    self, CompareSpec, Comparison, CountRow, Plan, Unsettled, Window, check_comparison,
+};
+use crate::error::ExperimentError;
+use crate::json::nulls_are_nan;
 use crate::machine::{Base, Known};
-
-pub use perch_experiment::MODEL;
+use crate::thoroughness::Thoroughness;
 
 /// One simulation: a machine, a workload, a kernel, the mechanisms' modes, an effort and a seed.
 /// Keys that are left out are as `perch compare` has them by default.
@@ -248,11 +250,14 @@ impl Simulation {
     /// Reads a simulation from JSON. `origin` is the text's name in errors.
     ///
     /// # Errors
-    /// Returns [`SweepError::Format`] when the text is no JSON or has an unknown or malformed key.
-    pub fn from_json(text: &str, origin: &str) -> Result<Simulation, SweepError> {
-        serde_json::from_str(text).map_err(|error| SweepError::Format {
-            origin: origin.to_string(),
-            reason: format!("{error}; expected a simulation (docs/sweeps.md)"),
+    /// Returns [`ExperimentError::Invalid`] when the text is no JSON or has an unknown or malformed key.
+    pub fn from_json(text: &str, origin: &str) -> Result<Simulation, ExperimentError> {
+        serde_json::from_str(text).map_err(|error| {
+            ExperimentError::key(
+                origin,
+                "",
+                format!("{error}; expected a simulation (docs/sweeps.md)"),
+            )
         })
     }
 
@@ -261,7 +266,7 @@ impl Simulation {
     ///
     /// # Errors
     /// Returns the reason why it cannot be simulated, with the key to blame.
-    pub fn prepare(self, origin: &str, limits: Limits) -> Result<Prepared, SweepError> {
+    pub fn prepare(self, origin: &str, limits: Limits) -> Result<Prepared, ExperimentError> {
         let known = self.machine_as_said(origin)?;
         let arm = self.arm(origin, limits)?;
         self.with_machine(known, arm, origin, limits)
@@ -273,20 +278,21 @@ impl Simulation {
     }
 
     /// Returns the arm that `modes` say. A scheduler's source is compiled each time.
-    pub(crate) fn arm(&self, origin: &str, limits: Limits) -> Result<Arm, SweepError> {
+    pub(crate) fn arm(&self, origin: &str, limits: Limits) -> Result<Arm, ExperimentError> {
         if self.is_foreign() && !limits.allow_scx {
             let reason = format!(
                 "{} is code that would run with your rights: read it, and say --allow-scx (Python: \
                  allow_scx=True)",
                 self.modes
             );
-            return Err(SweepError::key(origin, "modes", reason));
+            return Err(ExperimentError::key(origin, "modes", reason));
         }
-        let era = (self.era.parse()).map_err(|error| SweepError::key(origin, "era", error))?;
-        Arm::new(&self.modes, &self.modes, era).map_err(|why| SweepError::key(origin, "modes", why))
+        let era = (self.era.parse()).map_err(|error| ExperimentError::key(origin, "era", error))?;
+        Arm::new(&self.modes, &self.modes, era)
+            .map_err(|why| ExperimentError::key(origin, "modes", why))
     }
 
-    pub(crate) fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
+    pub(crate) fn machine_as_said(&self, origin: &str) -> Result<Known, ExperimentError> {
         match (&self.machine_toml, self.machine.is_empty()) {
             (Some(text), true) => Known::of_text(text, &self.changed, origin),
             (None, false) => {
@@ -296,7 +302,7 @@ impl Simulation {
                 let base = Base::new(perch_machine::resolve(&self.machine)?);
                 Known::new(base.into(), &self.changed, origin)
             }
-            _ => Err(SweepError::key(
+            _ => Err(ExperimentError::key(
                 origin,
                 "machine",
                 "expected either `machine`, a name or a path, or `machine_toml`, the text",
@@ -311,17 +317,17 @@ impl Simulation {
         arm: Arm,
         origin: &str,
         limits: Limits,
-    ) -> Result<Prepared, SweepError> {
+    ) -> Result<Prepared, ExperimentError> {
         let prepared = self.resolve(&known, arm, origin, limits)?;
-        let checked = perch_experiment::check_comparison(&prepared.spec(known));
+        let checked = check_comparison(&prepared.spec(known));
         match checked {
             Ok(()) => Ok(prepared),
-            Err(error) => Err(SweepError::key(origin, "simulation", error.to_string())),
+            Err(error) => Err(ExperimentError::key(origin, "simulation", error.to_string())),
         }
     }
 
     /// Computes the key of a simulation that ran, whatever it may have taken.
-    pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
+    pub(crate) fn key(self, origin: &str) -> Result<Key, ExperimentError> {
         let known = self.machine_as_said(origin)?;
         let arm = self.arm(origin, Limits::default())?;
         Ok(self.resolve(&known, arm, origin, Limits::default())?.key)
@@ -334,8 +340,8 @@ impl Simulation {
         arm: Arm,
         origin: &str,
         limits: Limits,
-    ) -> Result<Prepared, SweepError> {
-        let refused = |key: &str, why: &dyn Display| SweepError::key(origin, key, why);
+    ) -> Result<Prepared, ExperimentError> {
+        let refused = |key: &str, why: &dyn Display| ExperimentError::key(origin, key, why);
         if self.machine_toml.is_none()
             && perch_machine::library::names().all(|name| name != self.machine)
         {
@@ -373,11 +379,11 @@ impl Prepared {
     ///
     /// # Errors
     /// None that the simulation's check has not found.
-    pub fn machine(&self) -> Result<Arc<Machine>, SweepError> {
+    pub fn machine(&self) -> Result<Arc<Machine>, ExperimentError> {
         Ok(self.known()?.machine)
     }
 
-    fn known(&self) -> Result<Known, SweepError> {
+    fn known(&self) -> Result<Known, ExperimentError> {
         self.asked.machine_as_said(self.key.as_str())
     }
 
@@ -402,9 +408,9 @@ impl Prepared {
     ///
     /// # Errors
     /// Returns the reason why the simulation failed.
-    pub fn run(&self) -> Result<Found, SweepError> {
+    pub fn run(&self) -> Result<Found, ExperimentError> {
         let spec = self.spec(self.known()?);
-        Ok(Found::of(perch_experiment::compare_in_full(&spec, &|_, _| {})?))
+        Ok(Found::of(compare::compare_in_full(&spec, &|_, _| {})?))
     }
 }
 
@@ -449,7 +455,7 @@ impl Found {
 }
 
 /// Returns the digests of the files that a workload reads.
-fn files(workload: &str) -> Result<Vec<String>, SweepError> {
+fn files(workload: &str) -> Result<Vec<String>, ExperimentError> {
     let mut digests = Vec::new();
     for kind in OF_FILES {
         for after in workload.split(&format!("{kind}:")).skip(1) {
@@ -457,7 +463,7 @@ fn files(workload: &str) -> Result<Vec<String>, SweepError> {
             let mut file = perch_file::open(Path::new(path))?;
             let mut hash = Sha256::new();
             std::io::copy(&mut file, &mut Hasher(&mut hash))
-                .map_err(SweepError::io(Path::new(path)))?;
+                .map_err(ExperimentError::io(Path::new(path)))?;
             digests.push(hex(&hash.finalize()));
         }
     }

@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tempfile::Builder;
 
-use crate::error::SweepError;
-use crate::simulation::{Found, Key, MODEL, Prepared, Simulation, digest};
+use crate::MODEL;
+use crate::error::ExperimentError;
+use crate::simulation::{Found, Key, Prepared, Simulation, digest};
 
 /// The file that says what the folder is.
 const HEADER: &str = "perch-store.json";
@@ -100,7 +101,7 @@ impl Store {
     ///
     /// # Errors
     /// Refuses a folder that is not a store, and results of another model.
-    pub fn open(root: &Path) -> Result<Store, SweepError> {
+    pub fn open(root: &Path) -> Result<Store, ExperimentError> {
         let store = Store::at(root);
         if !root.join(HEADER).exists() {
             store.begin()?;
@@ -113,7 +114,7 @@ impl Store {
     ///
     /// # Errors
     /// Refuses what [`Store::open`] refuses, and a folder that is not a store yet.
-    pub fn existing(root: &Path) -> Result<Store, SweepError> {
+    pub fn existing(root: &Path) -> Result<Store, ExperimentError> {
         let store = Store::at(root);
         store.check()?;
         Ok(store)
@@ -124,7 +125,7 @@ impl Store {
     }
 
     /// Makes the folders and the header. Several processes may do so at once.
-    fn begin(&self) -> Result<(), SweepError> {
+    fn begin(&self) -> Result<(), ExperimentError> {
         let is_empty = match fs::read_dir(&self.root) {
             Ok(mut entries) => entries.all(|entry| {
                 entry.is_ok_and(|entry| {
@@ -132,7 +133,7 @@ impl Store {
                 })
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(SweepError::io(&self.root)(error)),
+            Err(error) => return Err(ExperimentError::io(&self.root)(error)),
         };
         if !is_empty {
             return Err(
@@ -141,14 +142,14 @@ impl Store {
         }
         for folder in [RESULTS, UNFINISHED] {
             let folder = self.root.join(folder);
-            fs::create_dir_all(&folder).map_err(SweepError::io(&folder))?;
+            fs::create_dir_all(&folder).map_err(ExperimentError::io(&folder))?;
         }
         let header = Header { perch_store: 1, model: MODEL.to_string() };
         self.write(&self.root.join(HEADER), &(json(&header) + "\n"))
     }
 
     /// Refuses what is not a store of this model.
-    fn check(&self) -> Result<(), SweepError> {
+    fn check(&self) -> Result<(), ExperimentError> {
         let model = self.model()?;
         if model != MODEL {
             return Err(self.refused(format!(
@@ -159,7 +160,7 @@ impl Store {
         Ok(())
     }
 
-    fn model(&self) -> Result<String, SweepError> {
+    fn model(&self) -> Result<String, ExperimentError> {
         let path = self.root.join(HEADER);
         if !path.exists() {
             return Err(self.refused(format!(
@@ -174,8 +175,8 @@ impl Store {
         }
     }
 
-    fn refused(&self, reason: impl Into<String>) -> SweepError {
-        SweepError::Store { path: self.root.display().to_string(), reason: reason.into() }
+    fn refused(&self, reason: impl Into<String>) -> ExperimentError {
+        ExperimentError::Store { path: self.root.display().to_string(), reason: reason.into() }
     }
 
     fn path(&self, key: &Key) -> PathBuf {
@@ -188,7 +189,7 @@ impl Store {
     ///
     /// # Errors
     /// When the system does not let it read the folders.
-    pub fn keys(&self) -> Result<BTreeSet<Key>, SweepError> {
+    pub fn keys(&self) -> Result<BTreeSet<Key>, ExperimentError> {
         let mut keys = BTreeSet::new();
         self.each_file(|_, key| {
             keys.extend(key);
@@ -201,7 +202,10 @@ impl Store {
     ///
     /// # Errors
     /// When a result is not as the store wrote it.
-    pub fn lacks<'a>(&self, simulations: &'a [Prepared]) -> Result<Vec<&'a Prepared>, SweepError> {
+    pub fn lacks<'a>(
+        &self,
+        simulations: &'a [Prepared],
+    ) -> Result<Vec<&'a Prepared>, ExperimentError> {
         let mut missing = Vec::new();
         for one in simulations {
             if self.get(&one.key)?.is_none() {
@@ -216,15 +220,15 @@ impl Store {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn repair(&self, simulations: &[Prepared]) -> Result<usize, SweepError> {
+    pub fn repair(&self, simulations: &[Prepared]) -> Result<usize, ExperimentError> {
         let mut removed = 0;
         for one in simulations {
             match self.get(&one.key) {
                 Ok(_) => {}
                 // What cannot be read may be whole.
-                Err(SweepError::Format { .. }) => {
+                Err(ExperimentError::Invalid(_)) => {
                     let path = self.path(&one.key);
-                    fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                    fs::remove_file(&path).map_err(ExperimentError::io(&path))?;
                     removed += 1;
                 }
                 Err(error) => return Err(error),
@@ -236,8 +240,8 @@ impl Store {
     /// Calls `visit` with each file among the results, and with its key where its name is one.
     fn each_file(
         &self,
-        mut visit: impl FnMut(PathBuf, Option<Key>) -> Result<(), SweepError>,
-    ) -> Result<(), SweepError> {
+        mut visit: impl FnMut(PathBuf, Option<Key>) -> Result<(), ExperimentError>,
+    ) -> Result<(), ExperimentError> {
         for folder in entries(&self.root.join(RESULTS))? {
             if !folder.is_dir() {
                 visit(folder, None)?;
@@ -257,16 +261,16 @@ impl Store {
     ///
     /// # Errors
     /// When the file is not as the store wrote it.
-    pub fn get(&self, key: &Key) -> Result<Option<Stored>, SweepError> {
+    pub fn get(&self, key: &Key) -> Result<Option<Stored>, ExperimentError> {
         let path = self.path(key);
         self.check_folders(&path)?;
         if fs::symlink_metadata(&path).is_err() {
             return Ok(None);
         }
         let text = perch_file::text(&path, Kind::STORED)?;
-        let altered = |reason: String| SweepError::Format {
-            origin: path.display().to_string(),
-            reason: format!("{reason}; perch sweep run --repair simulates it again"),
+        let altered = |reason: String| {
+            let reason = format!("{reason}; perch sweep run --repair simulates it again");
+            ExperimentError::key(&path.display().to_string(), "", reason)
         };
         let stored: Stored =
             serde_json::from_str(&text).map_err(|error| altered(error.to_string()))?;
@@ -281,7 +285,7 @@ impl Store {
     }
 
     /// Checks that the folders above a result are the store's own.
-    fn check_folders(&self, path: &Path) -> Result<(), SweepError> {
+    fn check_folders(&self, path: &Path) -> Result<(), ExperimentError> {
         let above = path.ancestors().skip(1);
         above.take_while(|&folder| folder != self.root).try_for_each(own)
     }
@@ -290,16 +294,16 @@ impl Store {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn put(&self, stored: &Stored) -> Result<(), SweepError> {
+    pub fn put(&self, stored: &Stored) -> Result<(), ExperimentError> {
         let path = self.path(&stored.key);
         self.check_folders(&path)?;
         let folder = path.parent().expect("a folder for the first two digits");
-        fs::create_dir_all(folder).map_err(SweepError::io(folder))?;
+        fs::create_dir_all(folder).map_err(ExperimentError::io(folder))?;
         self.write(&path, &stored.to_json())
     }
 
     /// Writes a file that appears whole or not at all.
-    fn write(&self, path: &Path, text: &str) -> Result<(), SweepError> {
+    fn write(&self, path: &Path, text: &str) -> Result<(), ExperimentError> {
         let unfinished = self.root.join(UNFINISHED);
         let written = || {
             let mut file = Builder::new().prefix(PREFIX).tempfile_in(&unfinished)?;
@@ -308,14 +312,14 @@ impl Store {
             file.persist(path).map_err(|error| error.error)?;
             Ok(())
         };
-        written().map_err(SweepError::io(path))
+        written().map_err(ExperimentError::io(path))
     }
 
     /// Reads every result and returns the files that are not as they should be.
     ///
     /// # Errors
     /// When the system does not let it read the folders.
-    pub fn verify(&self) -> Result<Vec<Fault>, SweepError> {
+    pub fn verify(&self) -> Result<Vec<Fault>, ExperimentError> {
         let mut faults = Vec::new();
         self.each_file(|path, key| {
             let reason = match &key {
@@ -359,7 +363,7 @@ impl Store {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn prune(root: &Path, is_wanted: impl Fn(&Key) -> bool) -> Result<Pruned, SweepError> {
+    pub fn prune(root: &Path, is_wanted: impl Fn(&Key) -> bool) -> Result<Pruned, ExperimentError> {
         let store = Store::at(root);
         let is_ours = store.model()? == MODEL;
         let mut pruned = Pruned::default();
@@ -367,20 +371,20 @@ impl Store {
             if let Some(key) = key
                 && !(is_ours && is_wanted(&key))
             {
-                fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                fs::remove_file(&path).map_err(ExperimentError::io(&path))?;
                 pruned.results += 1;
             }
             Ok(())
         })?;
         for path in entries(&root.join(UNFINISHED))? {
             if is_unfinished(&path) {
-                fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                fs::remove_file(&path).map_err(ExperimentError::io(&path))?;
                 pruned.unfinished += 1;
             }
         }
         if !is_ours {
             let header = root.join(HEADER);
-            fs::remove_file(&header).map_err(SweepError::io(&header))?;
+            fs::remove_file(&header).map_err(ExperimentError::io(&header))?;
             store.begin()?;
         }
         Ok(pruned)
@@ -399,9 +403,9 @@ fn readable(file: &fs::File) -> io::Result<()> {
 }
 
 /// Refuses a link, which leads out of the store: what is behind it is not the store's.
-fn own(folder: &Path) -> Result<(), SweepError> {
+fn own(folder: &Path) -> Result<(), ExperimentError> {
     if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
-        return Err(SweepError::Store {
+        return Err(ExperimentError::Store {
             path: folder.display().to_string(),
             reason: "it is a link; expected a folder of the store's own".to_string(),
         });
@@ -417,14 +421,14 @@ fn is_unfinished(path: &Path) -> bool {
 }
 
 /// Returns what is in a folder, sorted; nothing where there is no folder.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, SweepError> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ExperimentError> {
     own(folder)?;
     let read = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read.map_err(SweepError::io(folder))?,
+        read => read.map_err(ExperimentError::io(folder))?,
     };
     let paths: io::Result<Vec<PathBuf>> = read.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths.map_err(SweepError::io(folder))?;
+    let mut paths = paths.map_err(ExperimentError::io(folder))?;
     paths.sort();
     Ok(paths)
 }
