@@ -202,7 +202,7 @@ fn blow(plan: &Plan, field: &Field, canaries: &[Task], report: &mut Report) {
                 }
             }
         }
-    })
+    });
 }
 
 /// Prints the report of a round that cannot end, and ends the process.

@@ -63,7 +63,7 @@ fn near(name: &str) -> Vec<String> {
             (related || distance <= known.len() / 3).then_some((distance, known))
         })
         .collect();
-    ranked.sort();
+    ranked.sort_unstable();
     if ranked.is_empty() {
         return names().map(str::to_string).collect();
     }

@@ -594,7 +594,7 @@ mod tests {
             ends.push((occupancy, occupancy + 128 * size_of::<Occupancy>() as u64));
             ends.push((seats, seats + 16 * size_of::<Seat>() as u64));
         }
-        ends.sort();
+        ends.sort_unstable();
         assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{ends:?}");
         assert!(offset(ends[5].1) <= plan.image().len());
         // An LLC's CPUs are balanced by the domain above: a node of four of them.

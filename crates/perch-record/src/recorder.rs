@@ -135,7 +135,7 @@ impl Recorder {
                     map.set_value_size(8 * words as u32).map_err(&failed)?;
                 }
                 Some("groups") => {
-                    map.set_max_entries(groups.len().max(1) as u32).map_err(&failed)?
+                    map.set_max_entries(groups.len().max(1) as u32).map_err(&failed)?;
                 }
                 Some("counts") => map.set_max_entries(possible as u32).map_err(&failed)?,
                 Some("ring") => map.set_max_entries(ring).map_err(&failed)?,

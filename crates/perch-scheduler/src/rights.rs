@@ -55,9 +55,9 @@ mod tests {
                 kept |= had.permitted & CapabilitySet::SYS_NICE;
             }
             if had.effective.contains(KEPT) {
-                assert_eq!((left.effective, left.permitted), (kept, kept))
+                assert_eq!((left.effective, left.permitted), (kept, kept));
             } else {
-                assert_eq!(left, had)
+                assert_eq!(left, had);
             }
         }
     }

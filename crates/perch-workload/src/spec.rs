@@ -195,7 +195,7 @@ impl Workload {
         // A file's tasks, and a virtual machine's with those inside, are counted here alone.
         budget.check(name, Demand::of(&workload, machine.cpus.len()))?;
         debug_assert!(
-            (workload.tasks.iter().flat_map(|t| t.space))
+            (workload.tasks.iter().filter_map(|t| t.space))
                 .all(|space| (space as usize) < workload.spaces.len())
         );
         let ours = workload.tasks.iter_mut().filter(|t| t.site == Site::Host);

@@ -58,7 +58,7 @@ pub fn serve(
             Some(Request::Signal(id, signal)) => agent.signal(id, signal),
             Some(Request::Get(id, path)) => agent.get(id, &path),
             Some(Request::Put { id, path, mode, append, bytes }) => {
-                agent.answer(id, &path, put(&path, mode, append, &bytes))
+                agent.answer(id, &path, put(&path, mode, append, &bytes));
             }
         }
     }

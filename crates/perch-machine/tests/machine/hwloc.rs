@@ -73,7 +73,7 @@ fn what_is_not_a_topology_is_refused_with_its_line() {
         format!("<topology version=\"2.0\">\n<object type=\"PU\" {attributes}/>\n</topology>")
     };
     for (text, words) in [
-        ("".to_string(), "file.xml:1: no <topology>"),
+        (String::new(), "file.xml:1: no <topology>"),
         ("<html></html>".to_string(), "file.xml:1: the file begins with <html>"),
         ("<topology version=\"2.0\">".to_string(), "the file ends inside <topology>"),
         ("<topology version=\"2.0\">\n</objekt>".to_string(), "file.xml:2: this is not XML"),

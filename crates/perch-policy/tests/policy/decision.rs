@@ -124,7 +124,7 @@ fn random_moments_reach_every_reason() {
     let mut seen = BTreeMap::new();
     for seed in 0..300 {
         decide(&machines::random(seed, 100), seed, &scenario::policies(), |d| {
-            *seen.entry(d.verdict.reason).or_insert(0) += 1
+            *seen.entry(d.verdict.reason).or_insert(0) += 1;
         });
     }
     for &reason in Reason::ALL.iter().filter(|&&r| r != Reason::Nothing) {

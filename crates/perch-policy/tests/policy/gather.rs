@@ -229,7 +229,7 @@ fn random_moments_reach_every_step() {
         let mut seen = [0; CacheStep::ALL.len()];
         for seed in 0..200 {
             decide(&machines::random(seed, 100), seed, &[cache(mode)], |d| {
-                seen[d.verdict.cache as usize] += 1
+                seen[d.verdict.cache as usize] += 1;
             });
         }
         for step in CacheStep::ALL {

@@ -195,7 +195,7 @@ unsafe impl Memory for Scarce {
                 unsafe { std::alloc::dealloc(block, layout) };
             }
             was => {
-                ledger.wrong.push(format!("{block:?} of {bytes} by {align} given back: {was:?}"))
+                ledger.wrong.push(format!("{block:?} of {bytes} by {align} given back: {was:?}"));
             }
         }
     }

@@ -28,7 +28,7 @@ impl Sched<'_> {
             self.rq.delay_moved(to, task);
             self.publish(to);
         } else {
-            self.check_preempt(to, task)
+            self.check_preempt(to, task);
         }
         // A CPU that balances for itself looks at its queue next; one that is idle must be told.
         if self.rq.idleness(to).is_idle() {

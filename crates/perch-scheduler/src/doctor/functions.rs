@@ -249,7 +249,7 @@ fn compare(kernel: &Btf<'_>) -> Result<Functions, String> {
         let (takes, passed) = (has.functions.get(name), passed.functions.get(&one.name));
         match (count(takes), count(passed)) {
             (Some(takes), Some(passed)) => {
-                found.unlike.push(Unlike { name: name.to_string(), takes, passed })
+                found.unlike.push(Unlike { name: name.to_string(), takes, passed });
             }
             _ => found.missing.push(name.to_string()),
         }

@@ -140,7 +140,7 @@ fn alone_it_is_throttled_up_to_6_11_and_never_since() {
         let share = last.tasks[0].ran_ns as f64 / last.now_ns as f64;
         match era {
             Era::V3_4 | Era::V5_5 | Era::V6_5 => {
-                assert!((0.94..0.96).contains(&share), "{era}: {share}")
+                assert!((0.94..0.96).contains(&share), "{era}: {share}");
             }
             _ => assert!(share > 0.999, "{era}: {share}"),
         }

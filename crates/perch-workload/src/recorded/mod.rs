@@ -74,7 +74,7 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                     program.extend([Op::Send { channel, lines, sync }, Op::Count]);
                 }
                 Step::Await(other) => {
-                    program.push(Op::Receive { channel: channel(other, number as u32) })
+                    program.push(Op::Receive { channel: channel(other, number as u32) });
                 }
                 Step::Sleep(ns) => program.push(Op::Sleep(Dist::Const(ns))),
                 Step::Next(ns) => program.push(Op::Next(ns)),

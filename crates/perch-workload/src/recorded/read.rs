@@ -156,7 +156,7 @@ impl Reader<'_> {
         for key in keys.split_ascii_whitespace() {
             match key.split_once('=') {
                 Some(("process", value)) => {
-                    task.process = self.number(value, "process", u32::MAX)?
+                    task.process = self.number(value, "process", u32::MAX)?;
                 }
                 Some(("nice", value)) => match value.parse() {
                     Ok(nice) if (-20..=19).contains(&nice) => task.nice = nice,
@@ -170,7 +170,7 @@ impl Reader<'_> {
                 },
                 Some(("start", "forked")) => task.start = None,
                 Some(("start", value)) => {
-                    task.start = Some(self.number(value, "start", LONGEST_NS)?)
+                    task.start = Some(self.number(value, "start", LONGEST_NS)?);
                 }
                 _ => {
                     return self.wrong(LineError::Key { key: key.to_string() });

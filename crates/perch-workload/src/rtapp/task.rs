@@ -419,7 +419,7 @@ fn of_all<'m>(
     own: &BTreeMap<&str, &'m Member>,
     phases: &'m [Member],
 ) -> impl Iterator<Item = &'m Member> {
-    let of_phases = phases.iter().flat_map(move |phase| match &phase.value {
+    let of_phases = phases.iter().filter_map(move |phase| match &phase.value {
         Value::Object(all) => all.iter().find(|member| member.key == key),
         _ => None,
     });

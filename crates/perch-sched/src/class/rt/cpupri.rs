@@ -55,9 +55,9 @@ impl CpuPri {
             let at = usize::from(level);
             self.cpus[at * self.words + cpu / 64] ^= bit;
             if joins {
-                self.counts[at] += 1
+                self.counts[at] += 1;
             } else {
-                self.counts[at] -= 1
+                self.counts[at] -= 1;
             }
             match self.counts[at] {
                 0 => self.levels &= !(1 << level),

@@ -43,9 +43,9 @@ impl RunQueues {
         let bit = 1 << (cpu % 64);
         let word = &mut self.rt_domain_mut().mask[cpu / 64];
         if is {
-            *word |= bit
+            *word |= bit;
         } else {
-            *word &= !bit
+            *word &= !bit;
         }
         self.line(symbol, Field::RtoMaskPointer, Access::Load);
         self.line(symbol, Field::RtoMask, Access::Store);

@@ -88,7 +88,7 @@ impl Guests {
     pub fn check_places(&self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), Violation> {
         let all = self.elsewhere.iter();
         let mut places: IdVec<TaskId, [u32; 3]> = all.map(|_| [0; 3]).collect();
-        for guest in self.guests.iter() {
+        for guest in &self.guests {
             for (vcpu, v) in guest.vcpus.named() {
                 let waiting = guest.sched.waiting(vcpu);
                 waiting.for_each(|t| places[t][0] += 1);
@@ -127,7 +127,7 @@ impl Guests {
     /// Adds to the reasons to wake of the host's tasks those that guests have: a vCPU that sleeps has
     /// its next tick to wake it, vhost the next packet.
     pub fn add_reasons(&self, sched: &Sched<'_>, reasons: &mut [u32]) {
-        for guest in self.guests.iter() {
+        for guest in &self.guests {
             let hosts = guest.vcpus.iter().map(|v| v.task).chain(guest.vhost);
             for task in hosts.filter(|&t| sched.life(t) == Life::Asleep) {
                 reasons[task.index()] += 1;
