@@ -225,7 +225,8 @@ fn groups_and_the_system_clamp_the_need_of_tasks() {
             pause 0.03
             look 1 \"$capped $free\"
         }}
-        sent() {{ perch stats --format json | tr ',{{}}' '\n\n\n' | sed -n 's/\"moved_up\":/sent /p'; }}
+        sent() {{ perch stats --format json | tr ',{{}}' '\n\n\n' |
+            sed -n 's/\"moved_up\":/sent /p; s/\"stolen_[a-z]*\":/stolen /p'; }}
         sent; often alone; sent
         hog 2; free=$!
         pause 0.3
@@ -274,6 +275,10 @@ fn groups_and_the_system_clamp_the_need_of_tasks() {
     // The guest's other tasks, which nothing caps, may be sent up now and then.
     let capped = sent[1] - sent[0];
     assert!(4 * capped < TRIES as u64, "the capped hog was sent up: {text}");
-    assert!(sent[2] - sent[1] >= TRIES as u64, "the free hog was not: {text}");
+    // An idle big CPU may steal the free hog while it waits behind another task, before it is sent.
+    let stolen: Vec<u64> = lines("stolen ").chunks(4).map(|four| four.iter().sum()).collect();
+    let (free, came) = (found[1].1 as u64, sent[2] - sent[1]);
+    assert!(came + stolen[2] - stolen[1] >= free, "the free hog came by other ways: {text}");
+    assert!(2 * came > free, "the free hog was mostly stolen: {text}");
     assert_eq!(sent[2], sent[3], "a task was sent up under the system's limits");
 }
