@@ -112,7 +112,7 @@ pub fn compare(
         jobs: threads(jobs),
         budget: Budget::DEFAULT,
     };
-    let found = py.detach(|| perch_experiment::compare(&spec, &|_, _| {}));
+    let found = py.detach(|| perch_experiment::compare(&spec, &mut |_, _| {}));
     Ok(Comparison(found.map_err(of_experiment)?))
 }
 

@@ -3,20 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
-/// A function that any of the workers calls after each simulation, with the number of simulations
-/// that are done and the number of all.
-pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+/// A function that is called after each simulation, and ten times a second meanwhile, with the number
+/// of simulations that are done and the number of all.
+pub type Progress<'a> = &'a mut dyn FnMut(usize, usize);
 
 /// The number of results that may wait for an earlier one, for each worker.
 const AHEAD: usize = 16;
+/// The time between two calls of a caller who may want the work to stop.
+const MEANWHILE: Duration = Duration::from_millis(100);
 
 /// Lists of tasks for [`run_lists`]. The results of a list come back in its order, and decide
 /// whether the list goes on.
-pub(crate) trait Lists: Send {
+pub(crate) trait Lists {
     /// What a worker needs to know of a task.
-    type Task;
+    type Task: Send;
     /// The result of a task.
     type Found: Send;
     type Error: Send;
@@ -31,7 +36,19 @@ pub(crate) trait Lists: Send {
     fn keep(&mut self, list: usize, index: usize, found: Self::Found) -> Result<(), Self::Error>;
 
     /// Returns the number of further tasks of a list whose results are all kept; 0 ends the list.
-    fn further(&mut self, list: usize) -> usize;
+    fn further(&mut self, _list: usize) -> usize {
+        0
+    }
+
+    /// Is called after each task, and ten times a second meanwhile, with the number of tasks that are
+    /// done and of those that are known. An error stops the work.
+    fn advance(&mut self, done: usize, known: usize) -> Result<(), Self::Error>;
+
+    /// Returns the number of results that may wait for an earlier one. It is bounded where results are
+    /// large.
+    fn ahead(&self, jobs: usize) -> usize {
+        AHEAD * jobs
+    }
 }
 
 /// The tasks that a list got last.
@@ -56,43 +73,47 @@ impl<T, E> List<T, E> {
     }
 }
 
-/// The state that the workers share.
-struct Shared<'a, L: Lists> {
+/// The lists of a run, and how far they are.
+struct Lane<'a, L: Lists> {
     work: &'a mut L,
     lists: Vec<List<L::Found, L::Error>>,
     /// Workers take tasks of the lists before this one: it has failed, so those from it on can change
     /// nothing any more.
     open: usize,
-    /// The number of tasks that are done, and of those that are known.
-    done: usize,
+    /// The number of results that may wait.
+    ahead: usize,
+    /// The number of tasks that are known.
     known: usize,
     /// The first failure of the first list that failed.
     failure: Option<(usize, L::Error)>,
 }
 
-impl<L: Lists> Shared<'_, L> {
-    /// Returns the list whose task a worker takes next. A list none of whose tasks is taken already
-    /// needs no room for early results.
-    fn ready(&self, ahead: usize) -> Option<usize> {
+impl<L: Lists> Lane<'_, L> {
+    /// Takes the next task, with its list and its number there. A list none of whose tasks is taken
+    /// already needs no room for early results.
+    fn take(&mut self) -> Option<(usize, usize, L::Task)> {
         let lists = &self.lists[..self.open];
-        let is_full = lists.iter().map(List::outstanding).sum::<usize>() >= ahead;
-        lists
-            .iter()
-            .position(|list| list.next < list.total && (!is_full || list.outstanding() == 0))
+        let is_full = lists.iter().map(List::outstanding).sum::<usize>() >= self.ahead;
+        let has_one =
+            |list: &List<_, _>| list.next < list.total && (!is_full || list.outstanding() == 0);
+        let at = lists.iter().position(has_one)?;
+        let index = self.lists[at].next;
+        self.lists[at].next += 1;
+        Some((at, index, self.work.task(at, index)))
     }
 
-    /// Returns true where nothing is left to take, now and later.
-    fn is_over(&self) -> bool {
-        let mut lists = self.lists[..self.open].iter();
-        lists.all(|list| list.due == list.total)
-    }
-
-    /// Keeps the results of a list that are due, and lets the list go on when all are kept.
-    fn settle(&mut self, at: usize) {
-        let failed =
-            |failure: &Option<(usize, _)>| matches!(failure, Some((list, _)) if *list <= at);
+    /// Takes a result, keeps all of the list that are due, and lets the list go on when all are kept.
+    fn give(&mut self, at: usize, index: usize, result: Result<L::Found, L::Error>) {
+        // Earlier tasks of the list that failed first may fail too, and come before it.
+        if at > self.open {
+            return;
+        }
+        if result.is_err() {
+            self.open = at;
+        }
         let list = &mut self.lists[at];
-        while !failed(&self.failure) {
+        list.early.insert(index, result);
+        while !matches!(self.failure, Some((failed, _)) if failed <= at) {
             let Some(result) = list.early.remove(&list.due) else {
                 break;
             };
@@ -111,65 +132,9 @@ impl<L: Lists> Shared<'_, L> {
     }
 }
 
-struct Pool<'a, L: Lists> {
-    shared: Mutex<Shared<'a, L>>,
-    moved: Condvar,
-    ahead: usize,
-}
-
-/// Ends the pool if its worker panics, so that no other worker waits for the lost result.
-struct Fuse<'a, 'b, L: Lists>(&'a Pool<'b, L>);
-
-impl<L: Lists> Drop for Fuse<'_, '_, L> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            if let Ok(mut shared) = self.0.shared.lock() {
-                shared.open = 0;
-            }
-            self.0.moved.notify_all();
-        }
-    }
-}
-
-impl<'a, L: Lists> Pool<'a, L> {
-    fn lock(&self) -> MutexGuard<'_, Shared<'a, L>> {
-        let lock = self.shared.lock();
-        lock.expect("no worker panics while it holds the lock")
-    }
-
-    /// Takes the next task, with its list and its number there; none when there is none left.
-    fn take(&self) -> Option<(usize, usize, L::Task)> {
-        let waits =
-            |shared: &mut Shared<L>| shared.ready(self.ahead).is_none() && !shared.is_over();
-        let lock = self.moved.wait_while(self.lock(), waits);
-        let mut shared = lock.expect("no worker panics while it holds the lock");
-        let at = shared.ready(self.ahead)?;
-        let index = shared.lists[at].next;
-        shared.lists[at].next += 1;
-        Some((at, index, shared.work.task(at, index)))
-    }
-
-    /// Hands over a result, and keeps all that are due. Returns the number of tasks that are done,
-    /// and of those that are known.
-    fn give(&self, at: usize, index: usize, result: Result<L::Found, L::Error>) -> (usize, usize) {
-        let mut shared = self.lock();
-        if result.is_err() {
-            shared.open = shared.open.min(at);
-        }
-        shared.done += 1;
-        // Earlier tasks of the list that failed first may fail too, and come before it.
-        if at <= shared.open {
-            shared.lists[at].early.insert(index, result);
-            shared.settle(at);
-        }
-        self.moved.notify_all();
-        (shared.done, shared.known)
-    }
-}
-
 /// Runs the tasks of `work` on `jobs` threads, which take those of the first list first, each list's in
 /// its order, and those of the next lists while the first has none to give. The results of each list
-/// come back in its order, one at a time. A result that is early waits for those before it; a bounded
+/// come back to this thread in its order. A result that is early waits for those before it; a bounded
 /// number of them do, so memory does not depend on the number of tasks.
 ///
 /// Plain lists serve better than a work-stealing pool: tasks take from milliseconds to seconds,
@@ -182,47 +147,65 @@ impl<'a, L: Lists> Pool<'a, L> {
 pub(crate) fn run_lists<L: Lists>(
     work: &mut L,
     jobs: usize,
-    progress: Progress,
     task: impl Fn(&L::Task) -> Result<L::Found, L::Error> + Sync,
 ) -> Result<(), L::Error> {
-    let lengths = work.lengths();
-    let pool = Pool {
-        shared: Mutex::new(Shared {
-            work,
-            open: lengths.len(),
-            done: 0,
-            known: lengths.iter().sum(),
-            lists: lengths.into_iter().map(List::new).collect(),
-            failure: None,
-        }),
-        moved: Condvar::new(),
-        ahead: AHEAD * jobs,
-    };
-    let worker = || {
-        let _fuse = Fuse(&pool);
-        while let Some((at, index, next)) = pool.take() {
-            let (done, known) = pool.give(at, index, task(&next));
-            progress(done, known);
-        }
-    };
+    let lists: Vec<_> = work.lengths().into_iter().map(List::new).collect();
+    let (open, known) = (lists.len(), lists.iter().map(|list| list.total).sum());
+    let ahead = work.ahead(jobs);
+    let mut lane = Lane { work, lists, open, ahead, known, failure: None };
+    let (hand, tasks) = channel::<(usize, usize, L::Task)>();
+    let (tasks, task) = (&Mutex::new(tasks), &task);
     std::thread::scope(|scope| {
-        for _ in 1..jobs {
-            scope.spawn(worker);
+        // It goes with this closure, and the workers after it.
+        let hand = hand;
+        let (ended, ends) = channel();
+        for _ in 0..jobs {
+            let ended = ended.clone();
+            scope.spawn(move || {
+                let next = || tasks.lock().ok()?.recv().ok();
+                while let Some((at, index, one)) = next() {
+                    // A worker that panics would leave this thread waiting for its result.
+                    let result = catch_unwind(AssertUnwindSafe(|| task(&one)));
+                    if ended.send((at, index, result)).is_err() {
+                        return;
+                    }
+                }
+            });
         }
-        worker();
-    });
-    let shared = pool.shared.into_inner().expect("the workers are gone");
-    shared.failure.map_or(Ok(()), |(_, error)| Err(error))
+        let (mut done, mut running) = (0, 0);
+        loop {
+            // A second task for each, which it finds while this thread is at something else.
+            while running < 2 * jobs
+                && let Some(next) = lane.take()
+            {
+                hand.send(next).expect("workers wait for tasks");
+                running += 1;
+            }
+            if running == 0 {
+                return lane.failure.map_or(Ok(()), |(_, error)| Err(error));
+            }
+            match ends.recv_timeout(MEANWHILE) {
+                Ok((at, index, result)) => {
+                    (done, running) = (done + 1, running - 1);
+                    lane.give(at, index, result.unwrap_or_else(|panic| resume_unwind(panic)));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("this thread can send, too"),
+            }
+            lane.work.advance(done, lane.known)?;
+        }
+    })
 }
 
 /// One list that never goes on.
-struct Once<T, E, K> {
+struct Once<'a, T, E, K> {
     total: usize,
+    progress: Progress<'a>,
     keep: K,
     of: PhantomData<fn(T) -> E>,
 }
 
-impl<T: Send, E: Send, K: FnMut(usize, T) -> Result<(), E> + Send> Lists for Once<T, E, K> {
+impl<T: Send, E: Send, K: FnMut(usize, T) -> Result<(), E>> Lists for Once<'_, T, E, K> {
     type Task = usize;
     type Found = T;
     type Error = E;
@@ -239,8 +222,9 @@ impl<T: Send, E: Send, K: FnMut(usize, T) -> Result<(), E> + Send> Lists for Onc
         (self.keep)(index, found)
     }
 
-    fn further(&mut self, _list: usize) -> usize {
-        0
+    fn advance(&mut self, done: usize, known: usize) -> Result<(), E> {
+        (self.progress)(done, known);
+        Ok(())
     }
 }
 
@@ -254,17 +238,17 @@ pub(crate) fn run<T: Send, E: Send>(
     jobs: usize,
     progress: Progress,
     task: impl Fn(usize) -> Result<T, E> + Sync,
-    keep: impl FnMut(usize, T) -> Result<(), E> + Send,
+    keep: impl FnMut(usize, T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut work = Once { total, keep, of: PhantomData };
-    run_lists(&mut work, jobs.min(total), progress, |&index| task(index))
+    let mut work = Once { total, progress, keep, of: PhantomData };
+    run_lists(&mut work, jobs.min(total), |&index| task(index))
 }
 
 #[cfg(test)]
 mod tests {
     // Lists that go on, their failures, and that nobody waits at the end of one: run/tests.rs.
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn results_are_kept_in_order_whatever_the_jobs() {
@@ -274,7 +258,7 @@ mod tests {
                 kept.push((i, square));
                 Ok(())
             };
-            run(100, jobs, &|_, _| {}, |i| Ok::<_, ()>(i * i), keep).unwrap();
+            run(100, jobs, &mut |_, _| {}, |i| Ok::<_, ()>(i * i), keep).unwrap();
             assert_eq!(kept, (0..100).map(|i| (i, i * i)).collect::<Vec<_>>());
         }
     }
@@ -283,19 +267,18 @@ mod tests {
     fn the_first_failure_in_order_is_reported_whatever_the_jobs() {
         for jobs in [1, 2, 7] {
             let fail = |i: usize| if i % 10 == 9 { Err(i) } else { Ok(i) };
-            assert_eq!(run(100, jobs, &|_, _| {}, fail, |_, _| Ok(())), Err(9));
+            assert_eq!(run(100, jobs, &mut |_, _| {}, fail, |_, _| Ok(())), Err(9));
             let refuse = |i: usize, _| if i == 5 { Err(i) } else { Ok(()) };
-            assert_eq!(run(100, jobs, &|_, _| {}, fail, refuse), Err(5));
+            assert_eq!(run(100, jobs, &mut |_, _| {}, fail, refuse), Err(5));
         }
     }
 
     #[test]
     fn progress_counts_every_task_once() {
-        let seen = Mutex::new(Vec::new());
-        let note = |done, total| seen.lock().unwrap().push((done, total));
-        run(20, 3, &note, Ok::<_, ()>, |_, _| Ok(())).unwrap();
-        let mut seen = seen.into_inner().unwrap();
-        seen.sort_unstable();
+        let mut seen = Vec::new();
+        let mut note = |done, total| seen.push((done, total));
+        run(20, 3, &mut note, Ok::<_, ()>, |_, _| Ok(())).unwrap();
+        seen.dedup();
         assert_eq!(seen, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
     }
 
@@ -322,27 +305,44 @@ mod tests {
             ended.fetch_add(1, Ordering::Release);
             Ok::<_, ()>(Counted(&exist))
         };
-        run(10_000, jobs, &|_, _| {}, task, |_, _| Ok(())).unwrap();
+        run(10_000, jobs, &mut |_, _| {}, task, |_, _| Ok(())).unwrap();
         let most = most.into_inner();
         assert!(most >= AHEAD * jobs && most <= AHEAD * jobs + jobs, "{most}");
         assert_eq!(exist.into_inner(), 0);
     }
 
+    /// The other worker waits for a task meanwhile.
     #[test]
-    #[should_panic(expected = "scoped thread panicked")]
+    #[should_panic(expected = "a task")]
     fn a_panic_ends_the_pool() {
-        let here = std::thread::current().id();
-        let other_began = AtomicBool::new(false);
-        let task = |_| {
-            if std::thread::current().id() != here {
-                other_began.store(true, Ordering::Release);
-                panic!("a task");
+        let task = |i| if i == 9 { panic!("a task") } else { Ok::<_, ()>(()) };
+        run(10, 2, &mut |_, _| {}, task, |_, _| Ok(())).unwrap();
+    }
+
+    /// A worker goes on for as long as nothing stops it.
+    #[test]
+    fn error_of_advance_stops_the_workers() {
+        struct Stopped(usize);
+        impl Lists for Stopped {
+            type Task = usize;
+            type Found = ();
+            type Error = &'static str;
+            fn lengths(&self) -> Vec<usize> {
+                vec![usize::MAX]
             }
-            while !other_began.load(Ordering::Acquire) {
-                std::thread::yield_now();
+            fn task(&self, _list: usize, index: usize) -> usize {
+                index
             }
-            Ok::<_, ()>(())
-        };
-        run(1_000_000, 2, &|_, _| {}, task, |_, _| Ok(())).unwrap();
+            fn keep(&mut self, _list: usize, _index: usize, (): ()) -> Result<(), &'static str> {
+                Ok(())
+            }
+            fn advance(&mut self, done: usize, _known: usize) -> Result<(), &'static str> {
+                self.0 = done;
+                if done < 5 { Ok(()) } else { Err("enough") }
+            }
+        }
+        let mut work = Stopped(0);
+        assert_eq!(run_lists(&mut work, 2, |_| Ok(())), Err("enough"));
+        assert_eq!(work.0, 5);
     }
 }

@@ -128,8 +128,8 @@ fn run_with(
     };
     let mut gathered = Gathered::new(experiment, (&chosen, is_short), &arms, &cells, base);
     gathered.effort = options.repetitions.is_none().then_some(options.thoroughness);
-    let mut queue = Queue::new(&mut gathered, options);
-    pool::run_lists(&mut queue, jobs, progress, |trial| simulator.simulate(trial))?;
+    let mut queue = Queue::new(&mut gathered, options, progress);
+    pool::run_lists(&mut queue, jobs, |trial| simulator.simulate(trial))?;
     Ok(gathered.report())
 }
 

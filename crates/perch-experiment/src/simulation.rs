@@ -410,7 +410,7 @@ impl Prepared {
     /// Returns the reason why the simulation failed.
     pub fn run(&self) -> Result<Found, ExperimentError> {
         let spec = self.spec(self.known()?);
-        Ok(Found::of(compare::compare_in_full(&spec, &|_, _| {})?))
+        Ok(Found::of(compare::compare_in_full(&spec, &mut |_, _| {})?))
     }
 }
 

@@ -132,8 +132,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
     }
     let meter = Meter::new(&spec.workload, Unit::Each, common.quiet);
-    let advance = |done, total| meter.advance(done as u64, total as u64);
-    let result = perch_experiment::compare(&spec, &advance)?;
+    let mut advance = |done, total| meter.advance(done as u64, total as u64);
+    let result = perch_experiment::compare(&spec, &mut advance)?;
     meter.say_simulated(spec.jobs);
     if let Some(file) = &arguments.trace {
         let begin = |out, scenario: &_| trace(out, &spec, scenario);

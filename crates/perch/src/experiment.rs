@@ -100,8 +100,8 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     let mut reports = Vec::new();
     for (name, experiment) in &loaded {
         let meter = Meter::new(&experiment.name, Unit::Each, common.quiet);
-        let advance = |done, total| meter.advance(done as u64, total as u64);
-        let report = perch_experiment::run(experiment, &options, &advance);
+        let mut advance = |done, total| meter.advance(done as u64, total as u64);
+        let report = perch_experiment::run(experiment, &options, &mut advance);
         // The error of a run names the cell, and the experiment by the name that its file has in it.
         let report = report.map_err(|error| Failure::from(error).of(name))?;
         meter.say_simulated(options.jobs);

@@ -245,19 +245,19 @@ mod tests {
             score("time", by_seed * (1 + at.arm) as f64)
         };
         spec.statistics = true;
-        let in_full = compare_measured(&spec, &|_, _| {}, measure).unwrap();
+        let in_full = compare_measured(&spec, &mut |_, _| {}, measure).unwrap();
         let [a, b] = [0, 1].map(|arm| &in_full.scores[0].arms[arm].iterations);
         assert_eq!((a.len(), b.len()), (3, 3));
         assert!(a.iter().zip(b).all(|(a, b)| 2.0 * a == *b), "{a:?}, {b:?}");
         spec.statistics = false;
-        let found = compare_measured(&spec, &|_, _| {}, measure).unwrap();
+        let found = compare_measured(&spec, &mut |_, _| {}, measure).unwrap();
         let [a, b] = &found.scores[0].arms[..] else {
             panic!("two arms");
         };
         assert!((b.delta_pct - 100.0).abs() < 1e-9 && a.delta_pct == 0.0);
         assert!(a.ci95.unwrap() > 0.0 && a.iterations.is_empty());
         spec.jobs = 4;
-        let parallel = compare_measured(&spec, &|_, _| {}, measure).unwrap();
+        let parallel = compare_measured(&spec, &mut |_, _| {}, measure).unwrap();
         assert_eq!(found, parallel);
     }
 
@@ -267,14 +267,14 @@ mod tests {
         spec.kernels[0].release = "6.18".to_string();
         spec.kernels[0].hz = 100;
         let measure = |at: Measurement| score("time", (at.seed % 1000) as f64 + 1.0);
-        let found = compare_measured(&spec, &|_, _| {}, measure).unwrap();
+        let found = compare_measured(&spec, &mut |_, _| {}, measure).unwrap();
         assert_eq!((found.era.as_str(), found.hz), ("6.18 and 7.2", 0));
         assert_eq!(found.kernels, spec.kernels);
         for arm in &found.scores[0].arms[1..] {
             assert_eq!((arm.delta_pct, arm.delta_ci95_pct), (0.0, Some(0.0)));
         }
         spec.kernels.pop();
-        let refused = compare_measured(&spec, &|_, _| {}, measure);
+        let refused = compare_measured(&spec, &mut |_, _| {}, measure);
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("one kernel per arm"), "{words}");
     }
@@ -283,7 +283,7 @@ mod tests {
     fn a_failure_and_another_score_name_the_arm() {
         let spec = spec(&["stock", "perch"], 2);
         let run = |measure: &(dyn Fn(Measurement) -> Measured + Sync)| {
-            let found = compare_measured(&spec, &|_, _| {}, measure);
+            let found = compare_measured(&spec, &mut |_, _| {}, measure);
             found.unwrap_err().to_string()
         };
         let words = run(&|at| match (at.arm, at.repetition) {
@@ -302,7 +302,7 @@ mod tests {
     fn arms_and_numbers_are_refused() {
         let refused = |spec: &MeasuredSpec| {
             let measure = |_| score("time", 1.0);
-            let found = compare_measured(spec, &|_, _| {}, measure);
+            let found = compare_measured(spec, &mut |_, _| {}, measure);
             found.unwrap_err().to_string()
         };
         assert!(refused(&spec(&[], 1)).contains("no arm"));

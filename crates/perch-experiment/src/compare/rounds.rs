@@ -221,11 +221,12 @@ impl<'a> Rounds<'a> {
         let from = found.effort.repetitions;
         let each = (to - from) as usize;
         let (before, effort) = (found.cost(), found.effort);
+        let spec = self.spec;
         let run = |index: usize| {
-            let arm = &self.spec.arms[index / each];
+            let arm = &spec.arms[index / each];
             let repetition = from as usize + index % each;
-            let failed = |reason: String| failure(self.spec, arm, repetition, reason);
-            let scenario = scenario(self.spec, arm, repetition, effort);
+            let failed = |reason: String| failure(spec, arm, repetition, reason);
+            let scenario = scenario(spec, arm, repetition, effort);
             let scenario = scenario.map_err(|error| failed(error.to_string()))?;
             scenario.run_in_batches(BATCHES).map_err(|error| failed(error.to_string()))
         };
@@ -236,10 +237,10 @@ impl<'a> Rounds<'a> {
             }
             Ok(())
         };
-        let total = self.spec.arms.len() * each;
-        let (behind, progress) = (self.behind, self.progress);
-        let progress = |done, total| progress(behind + done, behind + total);
-        pool::run(total, self.jobs, &progress, run, keep)?;
+        let total = spec.arms.len() * each;
+        let behind = self.behind;
+        let mut progress = |done, total| (self.progress)(behind + done, behind + total);
+        pool::run(total, self.jobs, &mut progress, run, keep)?;
         found.effort.repetitions = to;
         self.behind += total;
         self.spent = self.spent.saturating_add(found.cost() - before);

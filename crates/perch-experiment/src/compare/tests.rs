@@ -30,7 +30,7 @@ fn steering(workload: &str, measure_ms: u64) -> Comparison {
         jobs: 1,
         ..tiny(1)
     };
-    compare(&spec, &|_, _| {}).unwrap()
+    compare(&spec, &mut |_, _| {}).unwrap()
 }
 
 fn tiny(repetitions: u32) -> CompareSpec {
@@ -78,7 +78,7 @@ fn what_is_kept_does_not_grow_but_for_the_scores() {
 
 #[test]
 fn repetitions_over_the_budget_are_refused_by_their_number() {
-    let error = compare(&tiny(1_000_000_000), &|_, _| {}).unwrap_err();
+    let error = compare(&tiny(1_000_000_000), &mut |_, _| {}).unwrap_err();
     assert!(error.is_input());
     assert_eq!(
         error.to_string(),
@@ -92,21 +92,21 @@ fn a_workload_over_the_budget_is_refused_and_a_larger_budget_lets_it_through() {
     let mut spec = tiny(1);
     spec.workload = "pipe:pairs=100".to_string();
     spec.budget = "64KiB".parse().unwrap();
-    let error = compare(&spec, &|_, _| {}).unwrap_err().to_string();
+    let error = compare(&spec, &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("pairs=100: 200 tasks"), "{error}");
     spec.budget = "1MiB".parse().unwrap();
-    compare(&spec, &|_, _| {}).unwrap();
+    compare(&spec, &mut |_, _| {}).unwrap();
 }
 
 /// A budget that holds one simulation at a time changes how many run, and no figure.
 #[test]
 fn a_small_budget_changes_no_figure() {
     let mut spec = tiny(5);
-    let found = compare(&spec, &|_, _| {}).unwrap();
+    let found = compare(&spec, &mut |_, _| {}).unwrap();
     spec.budget = "100KiB".parse().unwrap();
     spec.jobs = 64;
     assert_eq!(affordable(&spec, &check(&spec).unwrap()).unwrap(), 1);
-    assert_eq!(compare(&spec, &|_, _| {}).unwrap(), found);
+    assert_eq!(compare(&spec, &mut |_, _| {}).unwrap(), found);
 }
 
 /// Of the 16 CPUs the first threads of all cores come before the second ones. In mode `posted` a
@@ -190,7 +190,7 @@ fn until(workload: &str, repetitions: Option<u32>) -> CompareSpec {
 /// keep to themselves cost little: the measurement goes on.
 #[test]
 fn a_steady_load_is_measured_as_long_as_the_effort_pays_for() {
-    let found = compare(&until("pipe:pairs=2", None), &|_, _| {}).unwrap();
+    let found = compare(&until("pipe:pairs=2", None), &mut |_, _| {}).unwrap();
     let window = found.window.unwrap();
     assert_eq!(window.balance_ms, 1000.0);
     assert!(window.is_balanced(), "{window:?}");
@@ -205,9 +205,9 @@ fn a_steady_load_is_measured_as_long_as_the_effort_pays_for() {
 #[test]
 fn repetitions_by_hand_are_obeyed() {
     let found =
-        compare(&until("schbench-old:messengers=1,workers=8", Some(3)), &|_, _| {}).unwrap();
+        compare(&until("schbench-old:messengers=1,workers=8", Some(3)), &mut |_, _| {}).unwrap();
     assert_eq!(found.repetitions, 3);
-    let found = compare(&tiny(4), &|_, _| {}).unwrap();
+    let found = compare(&tiny(4), &mut |_, _| {}).unwrap();
     let window = found.window.unwrap();
     assert_eq!((found.repetitions, window.warmup_ms, window.measure_ms), (4, 1.0, 1.0));
     assert_eq!(window.effort, None);
@@ -218,7 +218,7 @@ fn repetitions_by_hand_are_obeyed() {
 fn without_a_wake_up_there_is_no_latency() {
     let mut spec = tiny(2);
     spec.workload = "sysbench:threads=1".to_string();
-    let found = compare(&spec, &|_, _| {}).unwrap();
+    let found = compare(&spec, &mut |_, _| {}).unwrap();
     let row = found.scores.iter().find(|row| row.name == "wake-up latency");
     assert!(row.unwrap().arms.iter().all(|arm| arm.mean.is_nan()));
     assert!(!row.unwrap().occurred());
@@ -228,15 +228,15 @@ fn without_a_wake_up_there_is_no_latency() {
 #[test]
 fn what_is_settled_does_not_depend_on_the_jobs() {
     let mut spec = until("tbench:n=20", None);
-    let found = compare(&spec, &|_, _| {}).unwrap();
+    let found = compare(&spec, &mut |_, _| {}).unwrap();
     spec.jobs = 1;
-    assert_eq!(compare(&spec, &|_, _| {}).unwrap(), found);
+    assert_eq!(compare(&spec, &mut |_, _| {}).unwrap(), found);
 }
 
 /// A workload that takes its own time is measured once, to its end.
 #[test]
 fn a_workload_that_is_judged_by_its_time_has_no_window() {
-    let found = compare(&until("hackbench:groups=1,loops=20", Some(2)), &|_, _| {}).unwrap();
+    let found = compare(&until("hackbench:groups=1,loops=20", Some(2)), &mut |_, _| {}).unwrap();
     assert_eq!(found.window, None);
     assert!(found.scores[0].arms.iter().all(|arm| arm.mean > 0.0 && arm.transient_ms.is_none()));
 }
@@ -251,7 +251,7 @@ fn a_transient_in_a_window_by_hand_is_said() {
     spec.topology = Topology::new(&spec.machine);
     spec.arms = vec![Arm::parse("off:cluster=off", Era::V7_2).unwrap()];
     spec.plan = Plan::ByHand(Effort { repetitions: 3, warmup_ns: 0, measure_ns: 100_000_000 });
-    let found = compare(&spec, &|_, _| {}).unwrap();
+    let found = compare(&spec, &mut |_, _| {}).unwrap();
     let until_ms = found.scores[0].arms[0].transient_ms;
     assert!(until_ms.is_some_and(|ms| ms > 0.0 && ms <= 50.0), "{until_ms:?}");
 }

@@ -11,7 +11,7 @@ use super::kept::Found;
 use super::plan::{Batch, Trial};
 use crate::error::ExperimentError;
 use crate::model::{Effort, Load};
-use crate::pool::Lists;
+use crate::pool::{Lists, Progress};
 
 /// The loads of a run.
 pub(super) struct Queue<'a, 'b> {
@@ -20,14 +20,19 @@ pub(super) struct Queue<'a, 'b> {
     /// The loads, as places in [`Gathered::chosen`], in the order in which workers take them, each
     /// with its repetitions that are simulated now.
     lists: Vec<(usize, Batch<'a>)>,
+    progress: Progress<'b>,
 }
 
 impl<'a, 'b> Queue<'a, 'b> {
-    pub fn new(gathered: &'b mut Gathered<'a>, options: &'b RunOptions) -> Queue<'a, 'b> {
+    pub fn new(
+        gathered: &'b mut Gathered<'a>,
+        options: &'b RunOptions,
+        progress: Progress<'b>,
+    ) -> Queue<'a, 'b> {
         let tables = tables(gathered.chosen);
         let order = tables.iter().flat_map(|table| longest_first(gathered.chosen, table));
         let lists = order.map(|load| (load, gathered.next(load))).collect();
-        Queue { gathered, options, lists }
+        Queue { gathered, options, lists, progress }
     }
 }
 
@@ -67,6 +72,11 @@ impl<'a> Lists for Queue<'a, '_> {
         let simulations = batch.simulations(self.gathered.arms.len());
         self.lists[list].1 = batch;
         simulations
+    }
+
+    fn advance(&mut self, done: usize, known: usize) -> Result<(), ExperimentError> {
+        (self.progress)(done, known);
+        Ok(())
     }
 }
 

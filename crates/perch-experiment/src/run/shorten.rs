@@ -30,7 +30,7 @@ pub(super) fn shorten(
         events[at] = found;
         Ok(())
     };
-    pool::run(chosen.len(), jobs, &|_, _| {}, probe, keep)?;
+    pool::run(chosen.len(), jobs, &mut |_, _| {}, probe, keep)?;
     let shorten = |((_, effort), events): (&mut (&Load, Effort), Option<u64>)| {
         let asked = *effort;
         if let Some(events) = events {

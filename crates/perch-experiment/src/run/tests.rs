@@ -37,7 +37,7 @@ fn quietly(
     options: &RunOptions,
     simulate: impl Simulate,
 ) -> Result<Report, ExperimentError> {
-    run_with(experiment, options, &|_, _| {}, &simulate)
+    run_with(experiment, options, &mut |_, _| {}, &simulate)
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
@@ -277,7 +277,7 @@ fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back(
     let report = |jobs, seed| {
         let options =
             RunOptions { repetitions: Some(12), seed: Some(seed), ..with(jobs, "pairs/*") };
-        run(&experiment, &options, &|_, _| {}).unwrap()
+        run(&experiment, &options, &mut |_, _| {}).unwrap()
     };
     let alone = report(1, 5);
     assert_eq!(alone, report(3, 5));
@@ -326,7 +326,7 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
     let figures = |_: &str| Ok(crate::testing::SCORES_FIGURES.to_string());
     let read = |text: &str| Experiment::from_toml(text, "e.toml", &figures).unwrap();
     let options = RunOptions { jobs: 1, repetitions: Some(1), ..RunOptions::default() };
-    let report = run(&read(crate::testing::SCORES), &options, &|_, _| {}).unwrap();
+    let report = run(&read(crate::testing::SCORES), &options, &mut |_, _| {}).unwrap();
     let of = |row: &str| {
         let found = report.cells.iter().find(|cell| cell.row == row);
         found.unwrap_or_else(|| panic!("no {row}"))
@@ -338,7 +338,7 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
     // window holds.
     assert!((1.05..1.95).contains(&rps), "{rps}");
     let other = crate::testing::SCORES.replace("relative = true", "relative = false");
-    let error = run(&read(&other), &options, &|_, _| {}).unwrap_err();
+    let error = run(&read(&other), &options, &mut |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("scores in us, the experiment in times"), "{error}");
 }
 

@@ -5,19 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::time::Duration;
 
 use perch_workload::Workload;
 
 use super::Sweep;
 use crate::error::ExperimentError;
+use crate::pool::{self, Lists};
 use crate::simulation::{Key, Prepared, Times};
 use crate::store::{Store, Stored};
-
-/// The time between two calls of a caller who may want the sweep to stop.
-const MEANWHILE: Duration = Duration::from_millis(100);
 
 /// A part of a sweep: `3/64` is the third of 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +87,6 @@ pub struct Advance {
     pub part: f64,
 }
 
-/// The end of one simulation.
-enum End {
-    Kept,
-    Failed(String),
-}
-
 impl Sweep {
     /// Returns the simulations of a part of the sweep, each once, after all of the sweep's were
     /// checked: a sweep with a mistake in its last point is refused before its first is simulated.
@@ -121,12 +110,13 @@ impl Sweep {
     /// threads, and keeps each result as soon as it is there. A simulation that fails does not stop the
     /// others.
     ///
-    /// This thread calls `advance` after each simulation, and ten times a second meanwhile. After an error of it the threads end what they are at.
+    /// This thread calls `advance` after each simulation, and ten times a second meanwhile.
+    /// After an error of it the threads end what they are at.
     ///
     /// # Errors
     /// When a point cannot be simulated, before a store is made, when the store cannot be written, or
     /// that of `advance`.
-    pub fn run<E: From<ExperimentError>>(
+    pub fn run<E: From<ExperimentError> + Send>(
         &self,
         folder: &Path,
         shard: Shard,
@@ -137,7 +127,23 @@ impl Sweep {
         let store = Store::open(folder)?;
         let missing = store.lacks(&simulations)?;
         let costs: Vec<f64> = missing.iter().map(|one| self.cost(one)).collect();
-        let failed = simulate(&store, &missing, &costs, jobs, advance)?;
+        let mut work = Missing {
+            simulations: &missing,
+            whole: costs.iter().sum(),
+            costs,
+            at: Advance { done: 0, all: missing.len(), part: 0.0 },
+            failed: Vec::new(),
+            advance,
+        };
+        pool::run_lists(&mut work, jobs.min(missing.len()), |one| match one.run() {
+            Err(error) => Ok(Some(error.to_string())),
+            Ok(found) => {
+                let stored = Stored::new(one.key.clone(), one.asked.clone(), found);
+                // A disk that is full stays full.
+                Ok(store.put(&stored).map(|()| None)?)
+            }
+        })?;
+        let failed = work.failed;
         Ok(Done {
             all: simulations.len(),
             had: simulations.len() - missing.len(),
@@ -166,67 +172,44 @@ impl Sweep {
     }
 }
 
-/// Simulates on `jobs` threads, and returns the messages of the simulations that failed, in the order of
-/// the sweep. This thread only waits, so that it hears of all that happens.
-fn simulate<E: From<ExperimentError>>(
-    store: &Store,
-    missing: &[&Prepared],
-    costs: &[f64],
-    jobs: usize,
-    advance: &mut dyn FnMut(Advance) -> Result<(), E>,
-) -> Result<Vec<String>, E> {
-    let next = AtomicUsize::new(0);
-    let worker = |ended: SyncSender<(usize, Result<End, ExperimentError>)>| {
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(prepared) = missing.get(place) else {
-                return;
-            };
-            let end = match prepared.run() {
-                Err(error) => Ok(End::Failed(error.to_string())),
-                Ok(found) => {
-                    let asked = prepared.asked.clone();
-                    let stored = Stored::new(prepared.key.clone(), asked, found);
-                    store.put(&stored).map(|()| End::Kept)
-                }
-            };
-            if ended.send((place, end)).is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        // Bounded, so that an error of `advance` stops threads that are faster than this one.
-        let (ended, ends) = sync_channel(jobs);
-        for _ in 0..jobs.min(missing.len()) {
-            let (ended, worker) = (ended.clone(), &worker);
-            scope.spawn(move || worker(ended));
-        }
-        drop(ended);
-        let mut failed = Vec::new();
-        let whole: f64 = costs.iter().sum();
-        let mut at = Advance { done: 0, all: missing.len(), part: 0.0 };
-        loop {
-            let advanced = match ends.recv_timeout(MEANWHILE) {
-                // A disk that is full stays full.
-                Ok((_, Err(error))) => Err(error.into()),
-                Ok((place, Ok(end))) => {
-                    if let End::Failed(message) = end {
-                        failed.push((place, message));
-                    }
-                    at.done += 1;
-                    at.part += costs[place] / whole;
-                    advance(at)
-                }
-                Err(RecvTimeoutError::Timeout) => advance(at),
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            if let Err(error) = advanced {
-                next.store(missing.len(), Ordering::Relaxed);
-                return Err(error);
-            }
-        }
-        failed.sort();
-        Ok(failed.into_iter().map(|(_, message)| message).collect())
-    })
+/// The simulations that a store lacks, as one list.
+struct Missing<'a, E> {
+    simulations: &'a [&'a Prepared],
+    costs: Vec<f64>,
+    /// Their sum.
+    whole: f64,
+    at: Advance,
+    failed: Vec<String>,
+    advance: &'a mut dyn FnMut(Advance) -> Result<(), E>,
+}
+
+impl<'a, E: Send> Lists for Missing<'a, E> {
+    type Task = &'a Prepared;
+    /// The message of a simulation that failed.
+    type Found = Option<String>;
+    type Error = E;
+
+    fn lengths(&self) -> Vec<usize> {
+        vec![self.simulations.len()]
+    }
+
+    fn task(&self, _list: usize, index: usize) -> &'a Prepared {
+        self.simulations[index]
+    }
+
+    fn keep(&mut self, _list: usize, index: usize, failed: Option<String>) -> Result<(), E> {
+        self.failed.extend(failed);
+        self.at.part += self.costs[index] / self.whole;
+        Ok(())
+    }
+
+    fn advance(&mut self, done: usize, _known: usize) -> Result<(), E> {
+        self.at.done = done;
+        (self.advance)(self.at)
+    }
+
+    /// The store has the results: a long simulation keeps nobody waiting.
+    fn ahead(&self, _jobs: usize) -> usize {
+        usize::MAX
+    }
 }

@@ -14,7 +14,7 @@ fn what_loads_did_does_not_depend_on_the_jobs() {
             jobs,
             ..RunOptions::default()
         };
-        run(&library::resolve("capacity-wakeup").unwrap(), &options, &|_, _| {}).unwrap()
+        run(&library::resolve("capacity-wakeup").unwrap(), &options, &mut |_, _| {}).unwrap()
     };
     let (alone, both) = (report(1), report(2));
     assert_eq!(alone, both);

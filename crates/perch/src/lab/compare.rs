@@ -61,11 +61,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let total = spec.repetitions as usize * spec.arms.len();
     // A measurement has another guest that records its decisions.
     let guests_each = if arguments.decisions { 2 } else { 1 };
-    let advance = |done, total| {
+    let mut advance = |done, total| {
         meter.advance(guests_each * done as u64, guests_each * total as u64);
     };
     advance(0, total);
-    let mut found = compare_measured(&spec, &advance, |at| {
+    let mut found = compare_measured(&spec, &mut advance, |at| {
         guests.measure(at).map_err(|failure| failure.message)
     })?;
     found.decisions = guests.decisions();

@@ -42,7 +42,7 @@ fn simulated(machine: &perch_machine::Machine, pairs: usize) -> f64 {
         jobs: 1,
         budget: Budget::DEFAULT,
     };
-    let found = perch_experiment::compare(&spec, &|_, _| {}).unwrap();
+    let found = perch_experiment::compare(&spec, &mut |_, _| {}).unwrap();
     let rounds = &found.scores[0].arms;
     change([rounds[0].mean, rounds[1].mean])
 }
