@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::null_is_nan;
 use crate::judge::{Tolerance, Verdict, direction, judge};
-use crate::model::{Cell, Effort, Load};
+use crate::model::Cell;
 use crate::published::Published;
+use crate::run::LoadRun;
 use crate::statistic::Statistic;
 use crate::stats::{Delta, ci95, spread};
 
@@ -56,50 +57,6 @@ pub struct ArmResult {
     /// The same as [`Simulated::baseline_std`], over this arm's repetitions.
     #[serde(default)]
     pub std: Option<f64>,
-}
-
-/// The simulated values of one load.
-pub(crate) struct LoadResult<'a> {
-    pub load: &'a Load,
-    /// The simulated time of each simulation.
-    pub effort: Effort,
-    /// True where that is too short for a verdict.
-    pub is_short: bool,
-    /// Of each of the load's scores, whether more is better.
-    pub higher_is_better: Vec<bool>,
-    /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
-    /// repetition.
-    pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
-    /// The part of the measured time, 0 to 1/2, in which a score changed with time: by arm, then by
-    /// score.
-    pub transients: Vec<Vec<Option<f64>>>,
-    /// The seed of a bootstrap's draws.
-    pub draws: u64,
-}
-
-impl LoadResult<'_> {
-    /// Returns the simulated time in milliseconds until which a score changed with time while it was
-    /// measured, in the baseline or in the patched arm; none where it counts the beginning.
-    fn transient_ms(&self, score: usize) -> Option<f64> {
-        if self.effort.counts_the_beginning() {
-            return None;
-        }
-        let arms = self.transients.iter().take(2);
-        let parts = arms.filter_map(|scores| scores.get(score).copied().flatten());
-        let last = parts.reduce(f64::max);
-        last.map(|part| self.effort.moment_ms(part))
-    }
-
-    /// Returns the number that the figures of `cell` are divided by: 1, or, where the source's
-    /// figures are multiples of a baseline of 1 or 100, the number that makes the simulated
-    /// baseline 1 or 100.
-    pub fn divisor(&self, cell: &Cell) -> f64 {
-        if cell.judging.relative {
-            cell.statistic.of(&self.arms[0].1[cell.score]) / cell.published.baseline
-        } else {
-            1.0
-        }
-    }
 }
 
 /// One row of one table.
@@ -169,12 +126,14 @@ pub struct CellReport {
 }
 
 impl CellReport {
-    pub(crate) fn new(cell: &Cell, found: &LoadResult) -> CellReport {
+    pub(crate) fn new(cell: &Cell, found: &LoadRun) -> CellReport {
         let (published, statistic) = (&cell.published, cell.statistic);
-        let values = |(_, scores): &(&str, Vec<Vec<f64>>)| scores[cell.score].clone();
-        let mut arms: Vec<Vec<f64>> = found.arms.iter().map(values).collect();
+        let kept = found.kept.iter();
+        let mut arms: Vec<Vec<f64>> =
+            kept.map(|arm| arm.scores[cell.score].values.clone()).collect();
         if cell.judging.relative {
-            let unit = found.divisor(cell);
+            // The source's figures are multiples of a baseline of 1 or 100.
+            let unit = statistic.of(&arms[0]) / published.baseline;
             arms.iter_mut().flatten().for_each(|value| *value /= unit);
         }
         let (baseline, patched) = (&arms[0], &arms[1]);
@@ -183,10 +142,10 @@ impl CellReport {
         let std = |values: &[f64]| spread(values).filter(|_| statistic == Statistic::Mean);
         let changed = change(patched);
         let Delta { pct, ci95_pct } = changed;
-        let further = found.arms.iter().zip(&arms).skip(2).map(|((arm, _), values)| {
+        let further = found.arms.iter().zip(&arms).skip(2).map(|(arm, values)| {
             let Delta { pct, ci95_pct } = change(values);
             ArmResult {
-                arm: arm.to_string(),
+                arm: arm.name.clone(),
                 mean: statistic.of(values),
                 delta_pct: pct,
                 ci95_pct,
@@ -215,7 +174,7 @@ impl CellReport {
             place: cell.place.clone(),
             row: cell.row.clone(),
             unit: found.load.scores[cell.score].unit.clone(),
-            higher_is_better: found.higher_is_better[cell.score],
+            higher_is_better: found.described[cell.score].higher_is_better,
             machine: found.load.machine.name.clone(),
             published: published.clone(),
             simulated: Simulated {
@@ -270,8 +229,11 @@ impl CellReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BASELINE, Calibration, Judging, Wanted};
+    use crate::arm::Arm;
+    use crate::model::{BASELINE, Calibration, Effort, Judging, Load, Wanted};
     use crate::summary::Summary;
+    use crate::testing::scored_by;
+    use perch_policy::Era;
     use std::sync::Arc;
 
     fn cell(delta_pct: f64, sd_pct: Option<f64>, calibration: bool) -> Cell {
@@ -308,15 +270,12 @@ mod tests {
     }
 
     fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
-        let found = LoadResult {
-            load: &load(),
-            effort: load().effort,
-            is_short: false,
-            transients: Vec::new(),
-            higher_is_better: vec![true],
-            arms: vec![("baseline", vec![vec![baseline; 2]]), ("patched", vec![vec![patched; 2]])],
-            draws: 1,
-        };
+        let (load, arm) = (load(), Arm::new("a", "off", Era::V7_2).unwrap());
+        let arms = [&arm, &arm];
+        let mut found = LoadRun::new(&load, load.effort, &arms, 1);
+        for (index, value) in [baseline, baseline, patched, patched].into_iter().enumerate() {
+            found.add(index, scored_by(value));
+        }
         CellReport::new(cell, &found)
     }
 

@@ -3,7 +3,6 @@
 //! arm did differently.
 
 mod counts;
-mod found;
 mod kernels;
 mod measured;
 mod plan;
@@ -28,7 +27,7 @@ use crate::trust::Trust;
 
 pub use counts::CountRow;
 use counts::{ArmRates, chosen, counts, guests, said_by_policy, totals};
-pub(crate) use counts::{distances, occurred};
+pub(crate) use counts::{Rates, distances, occurred};
 pub use kernels::ArmKernel;
 pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
 pub use plan::{Plan, Window};
@@ -254,12 +253,10 @@ pub fn watch<W: Watch>(
 ) -> Result<(), ExperimentError> {
     let effort = spec.plan.watched(&check(spec)?);
     let arm = &spec.arms[arm];
-    let failed = |reason: String| failure(spec, arm, 0, reason);
-    let scenario = scenario(spec, arm, 0, effort);
-    let scenario = scenario.map_err(|error| failed(error.to_string()))?;
-    let mut watch = begin(&scenario).map_err(|error| failed(error.to_string()))?;
+    let scenario = scenario(spec, arm, 0, effort)?;
+    let mut watch = begin(&scenario).map_err(|error| failure(spec, arm, 0, &error))?;
     let run = scenario.run_watched(&mut watch);
-    run.map(drop).map_err(|error| failed(error.to_string()))
+    run.map(drop).map_err(|error| failure(spec, arm, 0, &error))
 }
 
 /// Makes a row for each score, of the values that `found` has, which lose them. A bootstrap draws

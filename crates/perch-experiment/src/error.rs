@@ -65,6 +65,19 @@ impl ExperimentError {
         !matches!(self, ExperimentError::Run { .. } | ExperimentError::Io { .. })
     }
 
+    /// Returns the error of a simulation of a load.
+    pub(crate) fn run(
+        load: &str,
+        arm: &str,
+        repetition: usize,
+        reason: impl Display,
+    ) -> ExperimentError {
+        ExperimentError::Run {
+            what: format!("{load}, arm {arm}, repetition {repetition}"),
+            reason: reason.to_string(),
+        }
+    }
+
     /// Returns the error that blames a key of a file or of a simulation, or all of it.
     pub(crate) fn key(
         origin: &str,

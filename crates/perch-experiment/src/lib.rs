@@ -26,6 +26,7 @@ mod gate;
 mod glob;
 mod json;
 mod judge;
+mod kept;
 pub mod library;
 mod line;
 mod machine;

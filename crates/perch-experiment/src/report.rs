@@ -5,9 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{CellReport, LoadResult};
+use crate::cell::CellReport;
 use crate::fit::Fit;
 use crate::line::LineFound;
+use crate::run::LoadRun;
 use crate::summary::Summary;
 use crate::tally::LoadFound;
 use crate::thoroughness::Thoroughness;
@@ -43,19 +44,19 @@ pub struct ArmIterations {
 
 impl Iterations {
     /// Returns none where each row is a workload of its own.
-    pub(crate) fn of(found: &LoadResult) -> Option<Iterations> {
+    pub(crate) fn of(found: &LoadRun) -> Option<Iterations> {
         let load = found.load;
-        let arms = found
-            .arms
-            .iter()
-            .map(|(arm, values)| ArmIterations { arm: arm.to_string(), values: values[0].clone() });
+        let arms = found.arms.iter().zip(&found.kept).map(|(arm, kept)| ArmIterations {
+            arm: arm.name.clone(),
+            values: kept.scores[0].values.clone(),
+        });
         load.row.is_none().then(|| Iterations {
             benchmark: load.benchmark.clone(),
             place: load.place.clone(),
             machine: load.machine.name.clone(),
             workload: load.workload.clone(),
             unit: load.scores[0].unit.clone(),
-            higher_is_better: found.higher_is_better[0],
+            higher_is_better: found.described[0].higher_is_better,
             arms: arms.collect(),
         })
     }

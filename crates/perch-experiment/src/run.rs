@@ -2,10 +2,8 @@
 //! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
 //! and simulations run in parallel.
 
-mod gathered;
-mod kept;
 mod kernel;
-mod plan;
+mod load;
 mod queue;
 mod shorten;
 
@@ -16,10 +14,10 @@ use crate::error::ExperimentError;
 use crate::glob;
 use crate::model::{Cell, Effort, Experiment, Load};
 use crate::pool::{self, Progress};
-use crate::report::Report;
+use crate::report::{ArmModes, Report};
 use crate::thoroughness::Thoroughness;
-use gathered::Gathered;
 use kernel::{Kernel, Simulate, Topologies};
+pub(crate) use load::LoadRun;
 use queue::Queue;
 use shorten::shorten;
 
@@ -114,23 +112,21 @@ fn run_with(
     let base = options.seed.unwrap_or(experiment.seed);
     let arms = chosen_arms(experiment, &options.further)?;
     let cells = chosen_cells(experiment, options)?;
-    let mut chosen = chosen_loads(experiment, &cells, options)?;
-    if options.settles() {
-        let warmed = chosen.iter_mut().filter(|(_, effort)| !effort.counts_the_beginning());
-        for (load, effort) in warmed {
+    let mut loads = Vec::new();
+    for (load, mut effort) in chosen_loads(experiment, &cells, options)? {
+        if options.settles() && !effort.counts_the_beginning() {
             effort.warmup_ns = effort.warmup_ns.max(simulator.balancing_ns(load));
         }
+        loads.push(LoadRun::new(load, effort, &arms, base));
     }
-    let jobs = affordable(&chosen, &arms, options)?;
-    let is_short = match options.events_a_row() {
-        Some(events) => shorten(&mut chosen, &arms, events, jobs, simulator)?,
-        None => vec![false; chosen.len()],
-    };
-    let mut gathered = Gathered::new(experiment, (&chosen, is_short), &arms, &cells, base);
-    gathered.effort = options.repetitions.is_none().then_some(options.thoroughness);
-    let mut queue = Queue::new(&mut gathered, options, progress);
+    let jobs = affordable(&loads, options)?;
+    if let Some(events) = options.events_a_row() {
+        shorten(&mut loads, events, jobs, simulator)?;
+    }
+    let mut queue = Queue::new(experiment, &cells, loads, options, progress);
     pool::run_lists(&mut queue, jobs, |trial| simulator.simulate(trial))?;
-    Ok(gathered.report())
+    let modes = |arm: &&Arm| ArmModes { name: arm.name.clone(), modes: arm.words() };
+    Ok(queue.report(arms.iter().map(modes).collect(), base))
 }
 
 /// Returns the cells of the experiment that the options choose, at least one.
@@ -154,25 +150,20 @@ fn chosen_cells<'a>(
 
 /// Refuses repetitions whose scores are over the budget, and returns how many simulations may run
 /// at a time within it.
-fn affordable(
-    chosen: &[(&Load, Effort)],
-    arms: &[&Arm],
-    options: &RunOptions,
-) -> Result<usize, ExperimentError> {
+fn affordable(loads: &[LoadRun], options: &RunOptions) -> Result<usize, ExperimentError> {
     let budget = options.budget;
-    let of_load = |&(load, effort): &(&Load, Effort)| {
-        u64::from(options.most(load, effort)) * arms.len() as u64
-    };
-    let kept = Demand { simulations: chosen.iter().map(of_load).sum(), ..Demand::default() };
-    let most = chosen.iter().max_by_key(|(_, effort)| effort.repetitions);
-    let asked = most.map_or(String::new(), |(load, effort)| {
+    let of_load =
+        |run: &LoadRun| u64::from(options.most(run.load, run.effort)) * run.arms.len() as u64;
+    let kept = Demand { simulations: loads.iter().map(of_load).sum(), ..Demand::default() };
+    let most = loads.iter().max_by_key(|run| run.effort.repetitions);
+    let asked = most.map_or(String::new(), |LoadRun { load, arms, effort, .. }| {
         let Effort { repetitions, .. } = effort;
         format!("{}: repetitions={repetitions} and arms={}", load.path(), arms.len())
     });
     let refuse = |reason: String| ExperimentError::Argument(reason);
     (budget.check(&asked, kept)).map_err(|over| refuse(over.to_string()))?;
     let mut jobs = usize::try_from(kept.simulations).map_or(options.jobs, |n| options.jobs.min(n));
-    for (load, _) in chosen {
+    for LoadRun { load, .. } in loads {
         let parsed = Workload::parse_within(&load.workload, &load.machine, budget);
         let workload = parsed.map_err(|error| refuse(format!("{}: {error}", load.path())))?;
         let each = Demand::of(&workload, load.machine.cpus.len());

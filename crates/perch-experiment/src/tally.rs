@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::arm::Arm;
 use crate::compare::{CountRow, distances, occurred};
 use crate::json::null_is_nan;
-use crate::model::Load;
+use crate::run::LoadRun;
 
 /// The time that woken tasks waited until they ran, in one arm, over all repetitions together.
 /// Percentiles are the upper ends of the histogram's buckets: a percentile is never less than the
@@ -170,9 +170,10 @@ impl Tally {
 }
 
 impl LoadFound {
-    /// Returns what the simulations of a load came to in these arms.
-    pub(crate) fn new(load: &Load, arms: &[&Arm], tallies: &[Tally]) -> LoadFound {
-        let by_arm = || arms.iter().copied().zip(tallies);
+    /// Returns what the simulations of a load came to.
+    pub(crate) fn new(found: &LoadRun) -> LoadFound {
+        let load = found.load;
+        let by_arm = || found.arms.iter().copied().zip(found.kept.iter().map(|kept| &kept.tally));
         // Of an arm that does not count something `of` returns none.
         let rates = |of: &dyn Fn(&Arm, &Tally) -> Option<u64>| {
             by_arm().map(|(arm, tally)| Some(tally.per_second(of(arm, tally)?))).collect()

@@ -2,6 +2,16 @@
 //! A small experiment for tests: a table of statistics on each of two machines, and one whose row
 //! is a workload.
 
+use perch_sim::{Batch, Metrics, Outcome, Score};
+
+/// Returns the result of a simulation whose only score has this value.
+pub(crate) fn scored_by(value: f64) -> (Outcome, Vec<Batch>) {
+    let score = Score { name: "s".to_string(), value, unit: "u", higher_is_better: true };
+    let mut metrics = Metrics::default();
+    metrics.wake_latency.record(1000);
+    (Outcome { scores: vec![score], metrics }, Vec::new())
+}
+
 /// The experiment's file.
 pub(crate) const STATISTICS: &str = r#"name = "statistics"
 title = "t"

@@ -58,7 +58,7 @@ const OF_THE_KERNEL: [&str; 2] = ["CPUs examined", "preemptions"];
 /// The sums of every event's rate over an arm's repetitions. They are added up in the order of the
 /// repetitions, since the last bit of a sum depends on the order.
 #[derive(Default)]
-pub(super) struct Rates {
+pub(crate) struct Rates {
     repetitions: usize,
     pub decisions: Vec<f64>,
     pub chosen: Vec<f64>,

@@ -180,8 +180,7 @@ fn check(spec: &MeasuredSpec) -> Result<(), ExperimentError> {
 
 fn failure(spec: &MeasuredSpec, at: Measurement, reason: String) -> ExperimentError {
     let arm = &spec.arms[at.arm].name;
-    let what = format!("{}, arm {arm}, repetition {}", spec.workload, at.repetition);
-    ExperimentError::Run { what, reason }
+    ExperimentError::run(&spec.workload, arm, at.repetition as usize, reason)
 }
 
 /// Returns whether scores have the names, units and order of the first measurement's.

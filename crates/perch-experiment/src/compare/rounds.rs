@@ -6,10 +6,10 @@
 use perch_sim::workload::Workload;
 use perch_sim::{Batch, Outcome, Score, balancing_ns};
 
-use super::found::ArmFound;
 use super::plan::{Plan, Window, timed};
 use super::spec::{CompareSpec, failure, scenario};
 use crate::error::ExperimentError;
+use crate::kept::ArmKept;
 use crate::model::Effort;
 use crate::pool::{self, Progress};
 use crate::stats::{delta, mean};
@@ -35,7 +35,7 @@ const NARROW_PART: f64 = 0.1;
 pub(super) struct Found {
     /// The times of each simulation, and the number of repetitions.
     pub effort: Effort,
-    pub arms: Vec<ArmFound>,
+    pub arms: Vec<ArmKept>,
     /// The scores of the first arm's first repetition. Every arm has them, because the workload
     /// alone determines them.
     pub described: Vec<Score>,
@@ -209,7 +209,7 @@ impl<'a> Rounds<'a> {
     fn measure(&mut self, effort: Effort) -> Result<Found, ExperimentError> {
         let mut found = Found {
             effort: Effort { repetitions: 0, ..effort },
-            arms: self.spec.arms.iter().map(|_| ArmFound::default()).collect(),
+            arms: self.spec.arms.iter().map(|_| ArmKept::default()).collect(),
             described: Vec::new(),
         };
         self.repeat(&mut found, effort.repetitions)?;
@@ -225,10 +225,9 @@ impl<'a> Rounds<'a> {
         let run = |index: usize| {
             let arm = &spec.arms[index / each];
             let repetition = from as usize + index % each;
-            let failed = |reason: String| failure(spec, arm, repetition, reason);
-            let scenario = scenario(spec, arm, repetition, effort);
-            let scenario = scenario.map_err(|error| failed(error.to_string()))?;
-            scenario.run_in_batches(BATCHES).map_err(|error| failed(error.to_string()))
+            let scenario = scenario(spec, arm, repetition, effort)?;
+            let run = scenario.run_in_batches(BATCHES);
+            run.map_err(|error| failure(spec, arm, repetition, &error))
         };
         let keep = |index: usize, (outcome, batches): (Outcome, Vec<Batch>)| {
             found.arms[index / each].add(&outcome, &batches);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The request for a comparison, its checks, and its repetitions.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Policy, Topology};
-use perch_sim::workload::{Budget, Demand, Workload, WorkloadError};
+use perch_sim::workload::{Budget, Demand, Workload};
 use perch_sim::{RootDomain, Scenario};
 
 use super::plan::Plan;
@@ -58,7 +59,8 @@ pub(super) fn scenario(
     arm: &Arm,
     repetition: usize,
     effort: Effort,
-) -> Result<Scenario, WorkloadError> {
+) -> Result<Scenario, ExperimentError> {
+    let workload = Workload::parse_within(&spec.workload, &spec.machine, spec.budget);
     Ok(Scenario {
         machine: Arc::clone(&spec.machine),
         topology: Arc::clone(&spec.topology),
@@ -66,7 +68,7 @@ pub(super) fn scenario(
         hz: spec.hz,
         root_domain: spec.root_domain,
         scheduler: arm.scheduler.clone(),
-        workload: Workload::parse_within(&spec.workload, &spec.machine, spec.budget)?,
+        workload: workload.map_err(|error| failure(spec, arm, repetition, &error))?,
         warmup_ns: effort.warmup_ns,
         measure_ns: effort.measure_ns,
         seed: seed(spec.seed, &parts(spec), repetition as u32),
@@ -78,10 +80,9 @@ pub(super) fn failure(
     spec: &CompareSpec,
     arm: &Arm,
     repetition: usize,
-    reason: String,
+    reason: &dyn Display,
 ) -> ExperimentError {
-    let what = format!("{}, arm {}, repetition {repetition}", spec.workload, arm.name);
-    ExperimentError::Run { what, reason }
+    ExperimentError::run(&spec.workload, &arm.name, repetition, reason)
 }
 
 /// Refuses what makes no sense, and returns the workload.

@@ -8,9 +8,9 @@ use perch_policy::{Era, Topology};
 use perch_sim::RootDomain;
 use perch_sim::workload::{Budget, Demand};
 
-use super::found::ArmFound;
 use super::*;
 use crate::arm::Arm;
+use crate::kept::ArmKept;
 use crate::model::Effort;
 use crate::thoroughness::Thoroughness;
 
@@ -58,7 +58,7 @@ fn tiny(repetitions: u32) -> CompareSpec {
 #[test]
 fn what_is_kept_does_not_grow_but_for_the_scores() {
     let spec = tiny(1);
-    let mut kept = ArmFound::default();
+    let mut kept = ArmKept::default();
     let mut sizes = Vec::new();
     for repetition in 0..100 {
         let effort = spec.plan.watched(&check(&spec).unwrap());

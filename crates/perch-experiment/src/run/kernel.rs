@@ -7,10 +7,9 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
 use perch_sim::workload::{Budget, Workload, WorkloadError};
-use perch_sim::{Batch, Outcome, Scenario, Score, balancing_ns};
+use perch_sim::{Outcome, Scenario, Score, balancing_ns};
 
-use super::kept::{Found, Scored};
-use super::plan::Trial;
+use super::load::{Found, Trial};
 use crate::arm::Arm;
 use crate::error::ExperimentError;
 use crate::model::{Effort, Experiment, Load, Wanted};
@@ -141,17 +140,20 @@ fn simulate(
     let failed = |reason: &dyn Display| trial.failed(reason);
     let scenario = scenario(experiment, topology, trial, budget).map_err(|error| failed(&error))?;
     let run = scenario.run_in_batches(BATCHES);
-    let (outcome, batches) = run.map_err(|error| failed(&error))?;
+    let (mut outcome, mut batches) = run.map_err(|error| failed(&error))?;
     let scores = load.scores.iter().enumerate();
-    let scores: Result<_, _> = scores
-        .map(|(index, wanted)| {
-            let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
-            let mut cells = cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], load));
-            let relative = cells.any(|cell| cell.judging.relative);
-            read(&outcome, &batches, wanted, relative).map_err(|error| failed(&error))
-        })
-        .collect();
-    Ok(Found { scores: scores?, metrics: Some(Box::new(outcome.metrics)) })
+    let places = scores.map(|(index, wanted)| {
+        let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
+        let mut cells = cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], load));
+        let relative = cells.any(|cell| cell.judging.relative);
+        place(&outcome, wanted, relative).map_err(|error| failed(&error))
+    });
+    let places = places.collect::<Result<Vec<usize>, _>>()?;
+    outcome.scores = places.iter().map(|&at| outcome.scores[at].clone()).collect();
+    for batch in &mut batches {
+        batch.scores = places.iter().map(|&at| batch.scores[at]).collect();
+    }
+    Ok((outcome, batches))
 }
 
 /// The reason why the score that a cell wants is not among those of its workload.
@@ -165,14 +167,9 @@ enum ScoreError {
     Value(String, f64),
 }
 
-/// Returns the score of `outcome` that is `wanted`. A score that is shown `relative` to another may
-/// be in any unit.
-fn read(
-    outcome: &Outcome,
-    batches: &[Batch],
-    wanted: &Wanted,
-    relative: bool,
-) -> Result<Scored, ScoreError> {
+/// Returns the place of the score that is `wanted` among those of `outcome`. A score that is shown
+/// `relative` to another may be in any unit.
+fn place(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<usize, ScoreError> {
     let name = wanted.name.as_deref();
     let is_wanted = |score: &Score| name.is_none_or(|name| name == score.name);
     let Some(index) = outcome.scores.iter().position(is_wanted) else {
@@ -187,9 +184,5 @@ fn read(
     if !(score.value.is_finite() && score.value > 0.0) {
         return Err(ScoreError::Value(score.name.clone(), score.value));
     }
-    Ok(Scored {
-        value: score.value,
-        course: batches.iter().map(|batch| batch.scores[index]).collect(),
-        higher_is_better: score.higher_is_better,
-    })
+    Ok(index)
 }

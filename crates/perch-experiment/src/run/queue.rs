@@ -3,36 +3,93 @@
 //! simulation of a table, or of a load, while another load has any.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
 use super::RunOptions;
-use super::gathered::Gathered;
-use super::kept::Found;
-use super::plan::{Batch, Trial};
+use super::load::{Found, LoadRun, Trial};
+use crate::cell::CellReport;
 use crate::error::ExperimentError;
-use crate::model::{Effort, Load};
+use crate::fit::Fit;
+use crate::line::LineFound;
+use crate::model::{Cell, Effort, Experiment, Load, machines};
 use crate::pool::{Lists, Progress};
+use crate::report::{ArmModes, Iterations, Report};
+use crate::summary::Summary;
+use crate::tally::LoadFound;
 
 /// The loads of a run.
 pub(super) struct Queue<'a, 'b> {
-    gathered: &'b mut Gathered<'a>,
+    experiment: &'a Experiment,
+    cells: &'b [&'a Cell],
     options: &'b RunOptions,
-    /// The loads, as places in [`Gathered::chosen`], in the order in which workers take them, each
-    /// with its repetitions that are simulated now.
-    lists: Vec<(usize, Batch<'a>)>,
     progress: Progress<'b>,
+    loads: Vec<LoadRun<'a>>,
+    /// The loads, as places in `loads`, in the order in which workers take them.
+    order: Vec<usize>,
 }
 
 impl<'a, 'b> Queue<'a, 'b> {
     pub fn new(
-        gathered: &'b mut Gathered<'a>,
+        experiment: &'a Experiment,
+        cells: &'b [&'a Cell],
+        loads: Vec<LoadRun<'a>>,
         options: &'b RunOptions,
         progress: Progress<'b>,
     ) -> Queue<'a, 'b> {
-        let tables = tables(gathered.chosen);
-        let order = tables.iter().flat_map(|table| longest_first(gathered.chosen, table));
-        let lists = order.map(|load| (load, gathered.next(load))).collect();
-        Queue { gathered, options, lists, progress }
+        Queue { experiment, cells, options, progress, order: order(&loads), loads }
+    }
+
+    fn load_of(&self, cell: &Cell) -> &LoadRun<'a> {
+        let load = &self.experiment.loads[cell.load];
+        let found = self.loads.iter().find(|found| std::ptr::eq(found.load, load));
+        found.expect("the loads of the cells are chosen")
+    }
+
+    /// Returns true where further repetitions of a load may decide a cell of it.
+    fn is_open(&self, at: usize) -> bool {
+        let found = &self.loads[at];
+        let mut cells = self.cells.iter().filter(|cell| std::ptr::eq(self.load_of(cell), found));
+        cells.any(|cell| CellReport::new(cell, found).is_open())
+    }
+
+    /// Returns the published line beside the simulated ones, where its load was simulated.
+    fn line(&self) -> Option<LineFound> {
+        let published = self.experiment.c2c.as_ref()?;
+        let is_of = |found: &&LoadRun| {
+            (&published.benchmark, &published.place) == (&found.load.benchmark, &found.load.place)
+        };
+        let found = self.loads.iter().find(is_of)?;
+        let lines = found.arms.iter().zip(&found.kept);
+        let arms = lines.filter_map(|(arm, kept)| kept.lines.found(&arm.name));
+        Some(LineFound::new(published, arms.collect()))
+    }
+
+    /// Returns the report, when all simulations are there. `arms` were simulated, from the seed `base`.
+    pub fn report(&self, arms: Vec<ArmModes>, base: u64) -> Report {
+        let Queue { experiment, options, .. } = self;
+        let cells = self.cells.iter().map(|cell| CellReport::new(cell, self.load_of(cell)));
+        let cells: Vec<CellReport> = cells.collect();
+        // In the order of the tables.
+        let of = |load: &Load| self.loads.iter().find(|found| std::ptr::eq(found.load, load));
+        Report {
+            experiment: experiment.name.clone(),
+            title: experiment.title.clone(),
+            source: experiment.source.clone(),
+            machine: machines(self.loads.iter().map(|found| found.load)).join(", "),
+            era: experiment.era.to_string(),
+            hz: experiment.hz,
+            root_domain: experiment.root_domain.changed().map(str::to_string),
+            model: crate::MODEL.to_string(),
+            seed: base,
+            effort: options.repetitions.is_none().then_some(options.thoroughness),
+            arms,
+            summary: Summary::of(&cells),
+            fits: Fit::all(&cells),
+            cells,
+            iterations: self.loads.iter().filter_map(Iterations::of).collect(),
+            loads: experiment.loads.iter().filter_map(of).map(LoadFound::new).collect(),
+            machines_toml: Vec::new(),
+            c2c: self.line(),
+        }
     }
 }
 
@@ -42,36 +99,30 @@ impl<'a> Lists for Queue<'a, '_> {
     type Error = ExperimentError;
 
     fn lengths(&self) -> Vec<usize> {
-        let arms = self.gathered.arms.len();
-        let lists = self.lists.iter();
-        lists.map(|(_, batch)| batch.simulations(arms)).collect()
+        self.order.iter().map(|&at| self.loads[at].simulations()).collect()
     }
 
     fn task(&self, list: usize, index: usize) -> Trial<'a> {
-        let (_, batch) = &self.lists[list];
-        batch.trial(index, self.gathered.arms, self.gathered.base)
+        self.loads[self.order[list]].trial(index)
     }
 
     fn keep(&mut self, list: usize, index: usize, found: Found) -> Result<(), ExperimentError> {
-        let (load, batch) = &self.lists[list];
-        self.gathered.add(*load, batch.arm(index), found);
+        self.loads[self.order[list]].add(index, found);
         Ok(())
     }
 
     /// Simulates a load anew where it is not steady, and goes on with it where a cell is undecided.
     fn further(&mut self, list: usize) -> usize {
-        let at = self.lists[list].0;
-        let (load, effort) = self.gathered.chosen[at];
-        let goes_on = self.gathered.lengthen(at, self.options.doublings())
-            || (self.gathered.repetitions(at) < self.options.most(load, effort)
-                && self.gathered.is_open(at));
-        if !goes_on {
-            return 0;
+        let at = self.order[list];
+        let load = &mut self.loads[at];
+        if !load.lengthen(self.options.doublings()) {
+            if load.repetitions() >= self.options.most(load.load, load.effort) || !self.is_open(at)
+            {
+                return 0;
+            }
+            self.loads[at].repeat();
         }
-        let batch = self.gathered.next(at);
-        let simulations = batch.simulations(self.gathered.arms.len());
-        self.lists[list].1 = batch;
-        simulations
+        self.loads[at].simulations()
     }
 
     fn advance(&mut self, done: usize, known: usize) -> Result<(), ExperimentError> {
@@ -80,28 +131,23 @@ impl<'a> Lists for Queue<'a, '_> {
     }
 }
 
-/// Returns the places of each table's loads among `chosen`.
-fn tables(chosen: &[(&Load, Effort)]) -> Vec<Range<usize>> {
-    let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
-        (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
+/// Returns the places of `loads` table by table, of each table the longest first. Tables list their rows
+/// from the lightest to the heaviest, so a load's place in its table times its simulated time stands for
+/// its cost.
+fn order(loads: &[LoadRun]) -> Vec<usize> {
+    let same = |a: &LoadRun, b: &LoadRun| {
+        (&a.load.benchmark, &a.load.place) == (&b.load.benchmark, &b.load.place)
     };
-    let mut begin = 0;
-    let range = |table: &[_]| {
-        let first = begin;
-        begin += table.len();
-        first..begin
-    };
-    chosen.chunk_by(same).map(range).collect()
-}
-
-/// Returns the loads of a table, the longest first. Tables list their rows from the lightest to the
-/// heaviest, so a load's place in its table times its simulated time stands for its cost.
-fn longest_first(chosen: &[(&Load, Effort)], table: &Range<usize>) -> Vec<usize> {
-    let cost = |&at: &usize| {
-        let Effort { warmup_ns, measure_ns, .. } = chosen[at].1;
-        ((at - table.start) as u64 + 1).saturating_mul(warmup_ns.saturating_add(measure_ns))
-    };
-    let mut loads: Vec<usize> = table.clone().collect();
-    loads.sort_by_key(|at| Reverse(cost(at)));
-    loads
+    let mut order: Vec<usize> = Vec::new();
+    for table in loads.chunk_by(same) {
+        let cost = |&at: &usize| {
+            let Effort { warmup_ns, measure_ns, .. } = table[at].effort;
+            (at as u64 + 1).saturating_mul(warmup_ns.saturating_add(measure_ns))
+        };
+        let mut places: Vec<usize> = (0..table.len()).collect();
+        places.sort_by_key(|at| Reverse(cost(at)));
+        let begin = order.len();
+        order.extend(places.into_iter().map(|at| begin + at));
+    }
+    order
 }

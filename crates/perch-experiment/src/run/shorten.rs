@@ -3,9 +3,9 @@
 //! simulated events, so that the times do not depend on the host.
 
 use super::kernel::Simulate;
-use crate::arm::Arm;
+use super::load::LoadRun;
 use crate::error::ExperimentError;
-use crate::model::{Effort, Load};
+use crate::model::Effort;
 use crate::pool;
 
 /// A time of each simulation that tells what a longer one costs.
@@ -14,31 +14,29 @@ pub(super) const PROBE_NS: u64 = 10_000_000;
 /// have none.
 const LEAST_NS: u64 = 20_000_000;
 
-/// Shortens every load to `allowed` events of all its simulations together. Returns for each whether
-/// its verdicts have to wait for a longer run: its warm-up is shorter than an eighth of what the
-/// experiment asks for.
+/// Shortens every load to `allowed` events of all its simulations together. Its verdicts have to wait
+/// for a longer run where its warm-up is then shorter than an eighth of what the experiment asks for.
 pub(super) fn shorten(
-    chosen: &mut [(&Load, Effort)],
-    arms: &[&Arm],
+    loads: &mut [LoadRun],
     allowed: u64,
     jobs: usize,
     simulator: &impl Simulate,
-) -> Result<Vec<bool>, ExperimentError> {
-    let mut events = vec![None; chosen.len()];
-    let probe = |at: usize| simulator.events(chosen[at].0, arms[0], PROBE_NS);
+) -> Result<(), ExperimentError> {
+    let mut events = vec![None; loads.len()];
+    let probe = |at: usize| simulator.events(loads[at].load, loads[at].arms[0], PROBE_NS);
     let keep = |at: usize, found| {
         events[at] = found;
         Ok(())
     };
-    pool::run(chosen.len(), jobs, &mut |_, _| {}, probe, keep)?;
-    let shorten = |((_, effort), events): (&mut (&Load, Effort), Option<u64>)| {
-        let asked = *effort;
+    pool::run(loads.len(), jobs, &mut |_, _| {}, probe, keep)?;
+    for (load, events) in loads.iter_mut().zip(events) {
         if let Some(events) = events {
-            *effort = affordable(asked, events, arms.len() as u64, allowed);
+            let asked = load.effort;
+            load.begin(affordable(asked, events, load.arms.len() as u64, allowed));
+            load.is_short = load.effort.warmup_ns < asked.warmup_ns / 8;
         }
-        effort.warmup_ns < asked.warmup_ns / 8
-    };
-    Ok(chosen.iter_mut().zip(events).map(shorten).collect())
+    }
+    Ok(())
 }
 
 /// Returns the longest times whose simulations cost at most `allowed` events where [`PROBE_NS`] cost

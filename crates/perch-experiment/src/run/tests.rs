@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of the runner, with a formula in place of the simulator.
 
-use super::kept::{Found, Scored};
-use super::plan::Trial;
+use super::load::{Found, Trial};
 use super::*;
 use crate::library;
 use crate::statistic::Statistic;
-use crate::testing::{FIGURES, STATISTICS};
+use crate::testing::{FIGURES, STATISTICS, scored_by};
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -18,12 +17,7 @@ fn experiment() -> Experiment {
 fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
     let noise = (trial.seed % 1000) as f64 / 100.0;
     let factor = if trial.arm.name == "baseline" { 1.0 } else { 1.1 };
-    Ok(scored((1000.0 + noise) * factor))
-}
-
-fn scored(value: f64) -> Found {
-    let score = Scored { value, course: Vec::new(), higher_is_better: true };
-    Found { scores: vec![score], metrics: None }
+    Ok(scored_by((1000.0 + noise) * factor))
 }
 
 impl<F: Fn(&Trial) -> Result<Found, ExperimentError> + Sync> Simulate for F {
@@ -65,7 +59,7 @@ fn repetitions_over_the_budget_are_refused_by_load_and_number() {
 fn noisy(trial: &Trial) -> Result<Found, ExperimentError> {
     let mut found = formula(trial)?;
     let own = crate::seed::seed(trial.seed, &[&trial.arm.name], 0);
-    found.scores[0].value += (own % 1000) as f64 / 10.0;
+    found.0.scores[0].value += (own % 1000) as f64 / 10.0;
     Ok(found)
 }
 
@@ -153,7 +147,7 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
     let by_cell = |trial: &Trial| {
         let mut cells = given.cells.iter();
         let cell = cells.find(|cell| cell.path() == trial.load.path());
-        Ok(scored(cell.unwrap().published.baseline))
+        Ok(scored_by(cell.unwrap().published.baseline))
     };
     let report = quietly(&given, &options, by_cell).unwrap();
     for (found, given) in report.cells.iter().zip(&given.cells) {
@@ -303,8 +297,9 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
         let factor = if trial.arm.name == "baseline" { 1.0 } else { 1.2 };
         let of = |score| (100.0 * f64::from(score) + f64::from(trial.repetition)) * factor;
         let scores = 1..=trial.load.scores.len() as u32;
-        let scores = scores.map(|score| scored(of(score)).scores.remove(0));
-        Ok(Found { scores: scores.collect(), metrics: None })
+        let mut found = scored_by(0.0);
+        found.0.scores = scores.map(|score| scored_by(of(score)).0.scores.remove(0)).collect();
+        Ok(found)
     };
     let options = RunOptions { jobs: 2, ..RunOptions::default() };
     let report = quietly(&given, &options, scores).unwrap();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of the repetitions that undecided cells get.
 
+use perch_sim::Batch;
+
 use super::*;
 use crate::cell::CellReport;
 use crate::judge::{Tolerance, Verdict};
@@ -21,7 +23,7 @@ fn on_the_edge(thoroughness: Thoroughness, jobs: usize) -> Report {
         let cell = cells.find(|cell| cell.path() == trial.load.path());
         let high_pct = Tolerance::of(&cell.unwrap().published).high_pct;
         let baseline = trial.arm.name == "baseline";
-        Ok(scored(match (baseline, trial.load.place.as_str()) {
+        Ok(scored_by(match (baseline, trial.load.place.as_str()) {
             (true, _) => 1000.0,
             // The middle of the tolerance on one of the places.
             (false, "node0") => 1000.0 + 10.0 * (high_pct - 3.0) + noise / 10.0,
@@ -76,13 +78,14 @@ struct Rising;
 impl Simulate for Rising {
     fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
         let Effort { warmup_ns, measure_ns, .. } = trial.effort;
-        let mut found = scored(1000.0);
+        let mut found = scored_by(1000.0);
         let batch = |batch: u64| {
             let at_ns = warmup_ns + measure_ns * batch / 20;
             let noise = (trial.seed.wrapping_mul(batch + 7) % 100) as f64 / 100.0;
-            Some(1000.0 + noise + at_ns.min(2_000_000_000) as f64 / 1e7)
+            let score = 1000.0 + noise + at_ns.min(2_000_000_000) as f64 / 1e7;
+            Batch { scores: vec![Some(score)], latency_us: None, kernel_pct: None }
         };
-        found.scores[0].course = (0..20).map(batch).collect();
+        found.1 = (0..20).map(batch).collect();
         Ok(found)
     }
 

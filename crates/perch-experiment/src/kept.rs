@@ -3,20 +3,20 @@
 
 use perch_sim::{Batch, Outcome};
 
-use super::counts::Rates;
+use crate::compare::Rates;
 use crate::contention::LineSums;
 use crate::tally::Tally;
 use crate::transient::Course;
 
 /// A score of an arm.
 #[derive(Default)]
-pub(super) struct ScoreFound {
+pub(crate) struct ScoreKept {
     /// Its values, one a repetition.
     pub values: Vec<f64>,
     course: Course,
 }
 
-impl ScoreFound {
+impl ScoreKept {
     /// Returns the mean over the repetitions in each batch of the measured time.
     pub fn course(&self) -> Vec<Option<f64>> {
         self.course.means()
@@ -31,10 +31,10 @@ impl ScoreFound {
 /// The scores and sums of an arm's repetitions. But for the scores, the size does not depend on the
 /// number of repetitions.
 #[derive(Default)]
-pub(super) struct ArmFound {
+pub(crate) struct ArmKept {
     /// The workload's scores; after them the mean time from wake-up to running, microseconds, and
     /// the kernel's share of the busy time, percent.
-    pub scores: Vec<ScoreFound>,
+    pub scores: Vec<ScoreKept>,
     pub rates: Rates,
     pub tally: Tally,
     pub lines: LineSums,
@@ -42,7 +42,7 @@ pub(super) struct ArmFound {
     pub events: u64,
 }
 
-impl ArmFound {
+impl ArmKept {
     /// Adds the arm's next repetition, and the batches of its measured time.
     pub fn add(&mut self, outcome: &Outcome, batches: &[Batch]) {
         let metrics = &outcome.metrics;
@@ -57,7 +57,7 @@ impl ArmFound {
             let after = [batch.latency_us, batch.kernel_pct];
             *batch.scores.iter().chain(&after).nth(index).expect("as many figures as of the whole")
         };
-        self.scores.resize_with(outcome.scores.len() + 2, ScoreFound::default);
+        self.scores.resize_with(outcome.scores.len() + 2, ScoreKept::default);
         for (index, (score, value)) in self.scores.iter_mut().zip(values).enumerate() {
             score.values.push(value);
             let course: Vec<_> = (batches.iter()).map(|batch| of_batch(batch, index)).collect();
