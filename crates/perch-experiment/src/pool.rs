@@ -316,7 +316,7 @@ mod tests {
     #[should_panic(expected = "a task")]
     fn a_panic_ends_the_pool() {
         let task = |i| if i == 9 { panic!("a task") } else { Ok::<_, ()>(()) };
-        run(10, 2, &mut |_, _| {}, task, |_, _| Ok(())).unwrap();
+        run(10, 2, &mut |_, _| {}, task, |_, ()| Ok(())).unwrap();
     }
 
     /// A worker goes on for as long as nothing stops it.

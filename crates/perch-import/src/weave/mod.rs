@@ -203,8 +203,7 @@ impl Weaver {
         // out.
         if self.tasks.len() >= MOST_TASKS + MOST_TASKS / 2 {
             return Err(ImportError::Input(format!(
-                "more than {} tasks: record for a shorter time",
-                MOST_TASKS
+                "more than {MOST_TASKS} tasks: record for a shorter time"
             )));
         }
         let task = self.tasks.len() as u32;

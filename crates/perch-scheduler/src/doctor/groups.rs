@@ -43,12 +43,9 @@ pub(super) fn look(tree: &Tree) -> Result<Groups, UnseenError> {
             break;
         }
         groups.looked += 1;
-        let names = match tree.names(&folder) {
-            Ok(names) => names,
-            Err(_) => {
-                groups.unread.push(short(&folder));
-                continue;
-            }
+        let Ok(names) = tree.names(&folder) else {
+            groups.unread.push(short(&folder));
+            continue;
         };
         if !groups.look_at(tree, &folder, &names) {
             groups.unread.push(short(&folder));
