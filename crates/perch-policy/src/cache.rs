@@ -139,7 +139,7 @@ pub(crate) fn new_loads(topology: &Topology) -> Box<[LlcLoad]> {
 impl Topology {
     /// Lays out in `image` what the cache mechanism keeps of CPUs and LLCs, before anything ran:
     /// the addresses of an array of `struct perch_epoch`, one per CPU up to `possible`, and one of
-    /// `struct perch_llc_load`, one an LLC.
+    /// `struct perch_llc_load`, one per LLC.
     pub fn image_cache(&self, image: &mut Image, possible: usize) -> (u64, u64) {
         let epochs = image.push(&vec![ffi::Epoch::zeroed(); possible.max(self.nr_cpus())]);
         (epochs, image.push(&new_loads(self)))

@@ -17,7 +17,7 @@ pub enum Mode {
     Posted = PERCH_POSTED as u8,
     /// As Linux 7.2 has it.
     Upstream = PERCH_UPSTREAM as u8,
-    /// With the known defects mended.
+    /// With the known defects fixed.
     Perch = PERCH_PERCH as u8,
 }
 

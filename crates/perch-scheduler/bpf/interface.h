@@ -268,7 +268,7 @@ struct perch_config {
 	perch_u64 PERCH_AS *misfits;	     /* likewise: it runs a task that does not fit it */
 	perch_u64 PERCH_AS *sched_idle;	     /* likewise: only tasks of SCHED_IDLE are there */
 	struct perch_epoch PERCH_AS *epochs; /* one per CPU, for the cache mechanism */
-	struct perch_llc_load PERCH_AS *llc_loads; /* one an LLC, for the cache mechanism */
+	struct perch_llc_load PERCH_AS *llc_loads; /* one per LLC, for the cache mechanism */
 	perch_u64 slice_ns;			   /* slice of a task that is alone */
 	perch_u64 slice_min_ns;			   /* the least slice, however many tasks wait */
 	perch_u64 lag_ns;	  /* the most virtual time a task is owed or owes */

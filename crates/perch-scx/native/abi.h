@@ -25,7 +25,7 @@ struct scx_map {
 /* The kernel, as the program's helpers and kfuncs call it. `of` is passed to each function. */
 struct scx_kernel {
 	void *of;
-	void *rqs; /* an array of the program's struct rq, one a CPU */
+	void *rqs; /* an array of the program's struct rq, one per CPU */
 	scx_u32 nr_cpus;
 
 	scx_u64 (*now)(void *of); /* ns since boot */

@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     /// The idle state of each CPU.
     idle_states: Block,
     pub cgroups: Cgroups,
-    /// The address spaces, one a process, by the number of its first thread.
+    /// The address spaces, one per process, by the number of its first thread.
     spaces: Block,
 }
 

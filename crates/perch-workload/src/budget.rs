@@ -138,7 +138,7 @@ pub struct OverBudget {
 }
 
 impl Budget {
-    /// The budget of a user who names none. It is enough for four times the 64 tasks a CPU of a
+    /// The budget of a user who names none. It is enough for four times the 64 tasks per CPU of a
     /// machine with 4096 CPUs, and for four million simulations.
     pub const DEFAULT: Budget = Budget(1 << 30);
 

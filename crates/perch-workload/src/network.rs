@@ -36,7 +36,7 @@ pub(crate) struct Exchange {
 /// pairs begin.
 ///
 /// The times were read off a trace of Debian's 6.1 in a guest that counts instructions, at 1.2
-/// instructions a cycle and 2.6 GHz (docs/calibration.md).
+/// instructions per cycle and 2.6 GHz (docs/calibration.md).
 struct Start {
     /// The shell's work from one fork to the next.
     gap: u64,

@@ -65,7 +65,7 @@ enum perch_mode {
 	PERCH_OFF = 0,	    /* as if it had never been written */
 	PERCH_POSTED = 1,   /* as in its source, defects and all */
 	PERCH_UPSTREAM = 2, /* as Linux 7.2 has it */
-	PERCH_PERCH = 3,    /* known defects mended */
+	PERCH_PERCH = 3,    /* known defects fixed */
 };
 
 /* The mechanisms (mechanisms.def), in the order in which tables show them. */
@@ -126,7 +126,7 @@ struct perch_rules {
 	 * 5.5 and 5.6: the slow path compares groups as these kernels did when
 	 * groups were new. Waiting tasks are not counted. The load of groups
 	 * without spare capacity is forgotten, so a task stays where it is
-	 * between two of them (mended in 5.8). Of groups with equally many idle
+	 * between two of them (fixed in 5.8). Of groups with equally many idle
 	 * CPUs the first is taken.
 	 */
 	perch_u8 early_groups;
@@ -201,7 +201,7 @@ struct perch_seat {
  */
 struct perch_process {
 	struct perch_occupancy PERCH_AS *occupancy; /* one per CPU */
-	struct perch_seat PERCH_AS *seats;	    /* one an LLC */
+	struct perch_seat PERCH_AS *seats;	    /* one per LLC */
 	perch_u64 scan_epoch;			    /* of the CPU whose tick led to the last scan */
 	perch_u32 pref_cpu;	 /* in the preferred LLC; PERCH_NONE: none is preferred */
 	perch_u32 nr_preferred;	 /* how many LLCs it prefers; more than one in perch mode only */

@@ -190,7 +190,7 @@ impl<'a> Apt<'a> {
     pub fn with_dependencies(&self, package: &str) -> Result<Vec<Package>> {
         let mut packages = match self.simulate(package, &[]) {
             // The host's packages may be inconsistent, after an upgrade that stopped half way for
-            // example. perch does not mend that.
+            // example. perch does not repair that.
             Err(Error::Program { .. }) if !self.foreign => {
                 let mut status = OsString::from("Dir::State::status=");
                 status.push(self.nothing());

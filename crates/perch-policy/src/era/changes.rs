@@ -114,7 +114,7 @@ changes! {
         "utilisation alone cannot tell a CPU that is full from one that is overloaded";
     LaterGroups: 5, 8,
         "fork and exec count waiting tasks, compare full groups by load, and break ties by utilisation",
-        "6c8116c914b6", "5.7 to 5.9 in three parts, taken as 5.8, which mended the load",
+        "6c8116c914b6", "5.7 to 5.9 in three parts, taken as 5.8, which fixed the load",
         "the groups of 5.5 forgot to work out the load";
     WideImbalance117: 5, 10,
         "domains beyond the LLC tolerate 17 % (25 % before)",

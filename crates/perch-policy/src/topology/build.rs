@@ -318,7 +318,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// How many tasks a node may run before fork and the NUMA balancer spread them: one an LLC of
+    /// How many tasks a node may run before fork and the NUMA balancer spread them: one per LLC of
     /// the node, an eighth of its CPUs when that is one LLC; over several times the span of the
     /// nearest NUMA level as many times more.
     fn imb_numa_nr(&self, cpu: usize, set: u32) -> u32 {

@@ -230,7 +230,7 @@ fn a_small_task_takes_what_is_near() {
 
 /// The waker is about to sleep, so its CPU is the target. An idle prev that fits ends the search
 /// in upstream and perch; posted goes on from the target to the first that fits: the regression
-/// that 5.10 mended.
+/// that 5.10 fixed.
 #[test]
 fn only_posted_leaves_an_idle_previous_cpu() {
     for (mode, expected) in [

@@ -47,7 +47,7 @@ pub fn experiment(at: &str, value: &Value, report: &Report) -> Checked {
     }
     for (number, found) in report.iterations.iter().enumerate() {
         let here = at(&format!("iterations[{number}].arms"));
-        number_of(&here, found.arms.len(), 2 + first.len(), "one an arm")?;
+        number_of(&here, found.arms.len(), 2 + first.len(), "one per arm")?;
     }
     let arms = report.loads.first().map(|load| load.latency.len());
     for (number, found) in report.loads.iter().enumerate() {
@@ -76,7 +76,7 @@ pub fn comparison(value: &Value, found: &Comparison) -> Checked {
         return Err("arms: found none, expected at least one".into());
     }
     if !found.kernels.is_empty() {
-        number_of("kernels", found.kernels.len(), arms, "one an arm")?;
+        number_of("kernels", found.kernels.len(), arms, "one per arm")?;
     }
     for (number, (kernel, arm)) in found.kernels.iter().zip(&found.arms).enumerate() {
         if kernel.arm != arm.name {
@@ -102,7 +102,7 @@ pub fn comparison(value: &Value, found: &Comparison) -> Checked {
 
 fn score(at: &str, row: &ScoreRow, found: &Comparison) -> Checked {
     let here = format!("{at}.arms");
-    number_of(&here, row.arms.len(), found.arms.len(), "one an arm")?;
+    number_of(&here, row.arms.len(), found.arms.len(), "one per arm")?;
     let names = |arm: usize| -> Vec<&str> {
         let statistics = row.arms[arm].statistics.iter();
         statistics.map(|one| one.statistic.as_str()).collect()
@@ -165,7 +165,7 @@ fn counts(at: &str, rows: &[CountRow], arms: usize) -> Checked {
     few(at, rows.len(), MOST_ROWS)?;
     for (number, row) in rows.iter().enumerate() {
         let here = format!("{at}[{number}].per_second");
-        number_of(&here, row.per_second.len(), arms, "one an arm")?;
+        number_of(&here, row.per_second.len(), arms, "one per arm")?;
     }
     Ok(())
 }

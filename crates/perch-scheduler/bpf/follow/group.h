@@ -4,7 +4,7 @@
  * cpu.weight over the whole hierarchy, and keeps for each group on which CPUs it
  * has a task.
  *
- * The base has one queue a CPU and none a group, so this follower flattens the
+ * The base has one queue per CPU and none per group, so this follower flattens the
  * hierarchy into one weight a task: the task's own weight, divided by the load of
  * its group, times the group's weight, and likewise at every level up to the
  * root. The flattened weight is the same on every CPU: a group that runs on eight

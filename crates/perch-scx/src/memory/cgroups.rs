@@ -20,7 +20,7 @@ pub(crate) struct Cgroups {
     folders: Block,
     /// The folders' names, each with a 0 behind it.
     names: Vec<Box<[u8]>>,
-    /// What `task_struct.cgroups` points at, one a cgroup.
+    /// What `task_struct.cgroups` points at, one per cgroup.
     sets: Block,
     layout: Layout,
 }

@@ -297,7 +297,7 @@ fn a_clamp_decides_what_fits() {
     assert_eq!(big(&format!("{large},uclamp_max=200")), 0.0);
 }
 
-/// The regression that 5.10 mended: a pair that alternates on two CPUs which it fits goes on to
+/// The regression that 5.10 fixed: a pair that alternates on two CPUs which it fits goes on to
 /// another CPU at nearly every wake-up, because posted scans from the target before it looks at
 /// where the wakee was. hikey960's pipe benchmark lost a fifth of its operations by it.
 #[test]

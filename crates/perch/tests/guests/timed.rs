@@ -80,7 +80,7 @@ const TRIES: usize = 3;
 /// a round takes longer over a longer distance is what its lines and its two interrupts take longer.
 /// No line counts that moves to a CPU after it has woken its partner, as it is fetched while the
 /// interrupt is on its way. The kernel's own work differs from ping to ping by some hundred
-/// instructions a round, before a wake-up or after it: they explain any time up to their own.
+/// instructions per round, before a wake-up or after it: they explain any time up to their own.
 fn pings_take_what_their_lines_cost(loads: &[(&'static str, &[(usize, Distance)])]) {
     let _place = Place::take();
     let machine = plain();
