@@ -5,7 +5,7 @@
 //! random (`recipe.rs`), and tries each: a reader may refuse an input in words, and may neither
 //! panic, nor hang, nor take hundreds of megabytes for a small input. proptest draws the changes
 //! and finds a smaller input that fails in the same way. With one seed the inputs are the same on
-//! every machine. docs/testing.md tells how to run it for longer.
+//! every machine. docs/testing.md says how to run it for longer.
 
 mod effort;
 mod meter;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The ways in which cache lines move between CPUs, as the plugin of `perch lab` counts them.
-//! docs/hardware.md tells what is counted.
+//! docs/hardware.md says what is counted.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,7 +5,7 @@
 //!
 //! This crate knows nothing of what tasks do, nor of virtual machines and networks: whoever runs a
 //! simulation implements [`Programs`], drives the events, and asks for wake-ups, sleep, yields and
-//! moves. docs/architecture.md tells how the parts fit together.
+//! moves. docs/architecture.md says how the parts fit together.
 //!
 //! Tasks, entities, queues, task groups and affinities have names of types of their own (`id.rs`).
 //! A CPU, an LLC and a domain are a bare `usize`: perch-machine and perch-policy number them so, and

@@ -86,7 +86,7 @@ fn scheduler(
     settings: &Settings,
 ) -> Result<Scheduler, PerchError> {
     let object = Object::load(OBJECT)?;
-    // The first plan tells how long the image is.
+    // The first plan says how long the image is.
     let len = Plan::simulated(0, machine, topology, settings)?.image().len();
     let mut arena: Vec<Line> = vec![Line([0; 64]); len.div_ceil(64)];
     let base = arena.as_mut_ptr();

@@ -2,7 +2,7 @@
 //! A deterministic simulator of the stock Linux scheduler with the perch policy in it.
 //!
 //! A [`Scenario`] is a machine, a workload, a policy and a seed; running it is a pure function:
-//! the same scenario gives the same trace to the byte, on any machine. docs/model.md tells what
+//! the same scenario gives the same trace to the byte, on any machine. docs/model.md says what
 //! is modelled and what is left out.
 
 mod id;

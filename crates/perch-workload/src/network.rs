@@ -18,7 +18,7 @@ use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Demand, Measure, Op, SpecError, TaskSpec};
 
-/// Costs of one direction of an exchange. docs/calibration.md tells where the values come from.
+/// Costs of one direction of an exchange. docs/calibration.md says where the values come from.
 pub(crate) struct Exchange {
     /// A side's work from its wake-up until it wakes the other side: the receive path, the work of
     /// the request, the send path.

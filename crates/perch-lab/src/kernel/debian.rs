@@ -62,7 +62,7 @@ pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kern
         let apt = Apt::suite(locked, &host, arch, SUITES[*index])?;
         return fetch_release(locked, &apt, release, arch);
     }
-    // When a suite could not be read, the message tells why; else no suite has the kernel.
+    // When a suite could not be read, the message says why; else no suite has the kernel.
     Err(failure.unwrap_or_else(|| missing(wanted, &seen)))
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Wake-ups are not independent of each other: a busy phase has thousands that all look alike, and
 //! an interval that takes each for a draw of its own would be far too narrow. So this module counts
-//! everything by slices of time, and the difference between the slices tells how far a share can be
+//! everything by slices of time, and the difference between the slices says how far a share can be
 //! trusted.
 
 use std::collections::BTreeMap;

@@ -53,7 +53,7 @@ pub use life::{Life, Waker};
 pub use segment::{Ended, Rounds};
 
 /// The kinds of the scheduler's events, by the number that [`Event::kind`] holds. The owner of the
-/// run gives its own events other numbers; docs/architecture.md tells which event comes first among
+/// run gives its own events other numbers; docs/architecture.md says which event comes first among
 /// those of one moment.
 pub mod kind {
     /// The running task's segment ends; the key is the CPU.

@@ -42,7 +42,7 @@ impl<'a> Watcher<'a> {
         Box::new(Teller(self.to.clone()))
     }
 
-    /// The simulation has handled an event: tells which CPUs turned to other tasks, and which LLCs
+    /// The simulation has handled an event: says which CPUs turned to other tasks, and which LLCs
     /// have more tasks or fewer.
     ///
     /// # Errors

@@ -148,7 +148,7 @@ impl Interpreter {
         self.streaks.step_by_step();
     }
 
-    /// Tells whether streaks are possible, so that the events of one moment have to come in a fixed
+    /// Returns whether streaks are possible, so that the events of one moment have to come in a fixed
     /// order.
     pub fn has_mutexes(&self) -> bool {
         !self.mutexes.is_empty()
@@ -404,7 +404,7 @@ impl Interpreter {
         self.streaks.see_all(system, threads, mutexes);
     }
 
-    /// Messages, mutexes and condition variables are in order. `life` tells where a task is in its
+    /// Messages, mutexes and condition variables are in order. `life` says where a task is in its
     /// life.
     ///
     /// # Errors

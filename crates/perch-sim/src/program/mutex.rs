@@ -60,7 +60,7 @@ impl Mutexes {
         Mutexes { mutexes: (0..n).map(|_| Mutex::default()).collect() }
     }
 
-    /// Tells whether the run has no mutexes.
+    /// Returns whether the run has no mutexes.
     pub fn is_empty(&self) -> bool {
         self.mutexes.is_empty()
     }
@@ -139,7 +139,7 @@ impl Mutexes {
         self.mutexes[mutex].streak
     }
 
-    /// Tells whether the mutex looks as if its owner could have it for itself. If the owner cannot,
+    /// Returns whether the mutex looks as if its owner could have it for itself. If the owner cannot,
     /// a streak begins in vain, and nothing else depends on this.
     pub fn is_calm(&self, mutex: MutexId) -> bool {
         let m = &self.mutexes[mutex];

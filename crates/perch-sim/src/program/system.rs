@@ -13,10 +13,10 @@ pub trait System {
     fn now_ns(&self) -> u64;
     /// The costs of the hardware.
     fn costs(&self) -> &Costs;
-    /// Tells whether the task on this CPU should give way as soon as possible.
+    /// Returns whether the task on this CPU should give way as soon as possible.
     fn need_resched(&self, cpu: usize) -> bool;
 
-    /// Tells whether the task has to work before its next operation.
+    /// Returns whether the task has to work before its next operation.
     fn owes(&self, cpu: usize, task: TaskId) -> bool;
     /// As [`System::owes`], without the time that the CPU waited for contended lines.
     fn owes_work(&self, task: TaskId) -> bool;
@@ -52,9 +52,9 @@ pub trait System {
     /// The task is, or is no longer, in kernel code with interrupts off.
     fn set_atomic(&mut self, task: TaskId, is: bool);
 
-    /// Tells whether the task is one of this machine and no vCPU.
+    /// Returns whether the task is one of this machine and no vCPU.
     fn is_plain(&self, task: TaskId) -> bool;
-    /// Tells whether the task on this CPU has the CPU for itself. See
+    /// Returns whether the task on this CPU has the CPU for itself. See
     /// [`perch_sched::Sched::is_alone`].
     fn is_alone(&mut self, cpu: usize) -> bool;
     /// See [`perch_sched::Sched::begin_streak`].

@@ -44,7 +44,7 @@ impl Net {
         self.readers[channel]
     }
 
-    /// Tells whether the reader of a channel is on another computer.
+    /// Returns whether the reader of a channel is on another computer.
     #[inline]
     pub fn is_outward(&self, channel: ChannelId) -> bool {
         self.reader(channel) == Site::Outside

@@ -216,7 +216,7 @@ fn idle_little_cpus_take_nothing_from_big_ones() {
     }
 }
 
-/// Tells whether a task that may run on these CPUs counts as a misfit once its averages have
+/// Returns whether a task that may run on these CPUs counts as a misfit once its averages have
 /// settled.
 fn is_misfit(
     machine: &Arc<Machine>,

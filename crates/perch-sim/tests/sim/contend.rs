@@ -93,7 +93,7 @@ fn readers_of_a_constant_flag_never_meet() {
     }
 }
 
-/// Tells whether the work of a tick takes the slowest CPU longer than a tick, with its sibling busy.
+/// Returns whether the work of a tick takes the slowest CPU longer than a tick, with its sibling busy.
 /// Such a CPU is charged ever more and never comes to work all of it off; a random machine may have one.
 fn ticks_outlast_themselves(scenario: &Scenario) -> bool {
     let hardware = &scenario.machine.hardware;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The simulator's behaviour, from outside and, where no score shows it, from a glimpse inside.
 //!
-//! docs/testing.md tells which property is tested where, and how to bring a failure back.
+//! docs/testing.md says which property is tested where, and how to bring a failure back.
 
 mod balance;
 mod batches;

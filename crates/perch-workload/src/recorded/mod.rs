@@ -3,7 +3,7 @@
 //!
 //! The workload is a closed loop. A task that another task woke in the recording waits for that
 //! task here, however long that takes; a task that a timer or a device woke sleeps for as long as
-//! it did in the recording. No recording tells how many cache lines a message has or how many a task uses;
+//! it did in the recording. No recording says how many cache lines a message has or how many a task uses;
 //! docs/import.md says what perch assumes.
 
 mod check;

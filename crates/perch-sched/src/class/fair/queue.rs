@@ -110,7 +110,7 @@ pub struct FairQueue {
     /// The entity that ran from this queue last. A group that is picked again at once goes on with
     /// its turn, and a yield passes the entity over.
     pub put: EntityId,
-    /// The number of picks that the CPU had made when that entity stopped running; it tells whether
+    /// The number of picks that the CPU had made when that entity stopped running; it says whether
     /// the CPU has picked another task since.
     pub put_at: u64,
 }
