@@ -184,21 +184,8 @@ impl Host {
         }
     }
 
-    /// The task's process laid out in another address space; its address, 0 without one.
-    pub(crate) fn place_process(&self, task: &TaskState, image: &mut Image) -> u64 {
-        let process = task.process().map(|p| &self.processes[p.0 as usize]);
-        process.map_or(0, |p| p.place(image))
-    }
-
-    /// The words of the task's group laid out in another address space; their address, 0 for the
-    /// root group.
-    pub(crate) fn place_group(&self, task: &TaskState, image: &mut Image) -> u64 {
-        let group = task.group().map(|g| &self.queued[g.0 as usize]);
-        group.map_or(0, |words| image.push(words))
-    }
-
     /// Points the task at its process and its group for a call.
-    pub(crate) fn lend(&mut self, task: &mut TaskState) {
+    fn lend(&mut self, task: &mut TaskState) {
         let words = task.group().map(|g| self.queued[g.0 as usize].as_ptr());
         task.lend_group(words.map_or(0, |words| words as u64));
         let process = task.process();
@@ -207,7 +194,7 @@ impl Host {
     }
 
     /// Points C's view at those arrays that may have moved.
-    pub(crate) fn refresh(&mut self) {
+    fn refresh(&mut self) {
         self.raw.cpus = self.cpus.as_ptr() as u64;
         self.raw.groups = self.groups.as_ptr() as u64;
         self.raw.llcs = self.llcs.as_mut_ptr() as u64;

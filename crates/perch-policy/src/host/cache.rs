@@ -7,6 +7,7 @@ use bytemuck::must_cast_ref;
 use super::Host;
 use crate::cache::{Move, Process};
 use crate::ffi;
+use crate::image::Image;
 use crate::load::LlcLoad;
 use crate::mode::Mode;
 use crate::policy::Policy;
@@ -201,5 +202,11 @@ impl Host {
         self.refresh();
         let process = self.processes[process.0 as usize].raw();
         f(&mut self.raw, process, cpu as u32)
+    }
+
+    /// The task's process laid out in another address space; its address, 0 without one.
+    pub(crate) fn place_process(&self, task: &TaskState, image: &mut Image) -> u64 {
+        let process = task.process().map(|p| &self.processes[p.0 as usize]);
+        process.map_or(0, |p| p.place(image))
     }
 }

@@ -2,7 +2,8 @@
 //! The task groups of a host: where each has something queued.
 
 use super::Host;
-use crate::task::GroupId;
+use crate::image::Image;
+use crate::task::{GroupId, TaskState};
 
 impl Host {
     /// Adds a task group that has nothing queued anywhere.
@@ -31,5 +32,12 @@ impl Host {
     /// True if the group has something runnable queued on the CPU.
     pub fn is_queued(&self, group: GroupId, cpu: usize) -> bool {
         self.queued[group.0 as usize][cpu / 64] >> (cpu % 64) & 1 != 0
+    }
+
+    /// The words of the task's group laid out in another address space; their address, 0 for the
+    /// root group.
+    pub(crate) fn place_group(&self, task: &TaskState, image: &mut Image) -> u64 {
+        let group = task.group().map(|g| &self.queued[g.0 as usize]);
+        group.map_or(0, |words| image.push(words))
     }
 }

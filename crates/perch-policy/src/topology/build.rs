@@ -5,11 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use perch_machine::Machine;
 
-use super::{
-    Level, SD_ASYM, SD_BALANCE_FORK, SD_CLUSTER, SD_LLC, SD_NUMA, SD_PREFER_SIBLING, SD_SMT,
-    SD_WAKE_AFFINE, Topology,
-};
+use super::{Level, Topology};
 use crate::ffi;
+use crate::ffi::generated::{
+    PERCH_SD_ASYM as SD_ASYM, PERCH_SD_BALANCE_FORK as SD_BALANCE_FORK,
+    PERCH_SD_CLUSTER as SD_CLUSTER, PERCH_SD_LLC as SD_LLC, PERCH_SD_NUMA as SD_NUMA,
+    PERCH_SD_PREFER_SIBLING as SD_PREFER_SIBLING, PERCH_SD_SMT as SD_SMT,
+    PERCH_SD_WAKE_AFFINE as SD_WAKE_AFFINE,
+};
 
 /// Nodes further apart than this are left alone by wake_affine and fork balancing: the kernel's
 /// default `node_reclaim_distance`.

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A topology under the kernel's numbers, between which CPUs may be apart.
 
+use std::sync::Arc;
+
+use perch_machine::Machine;
+
 use super::Topology;
+use super::build::Builder;
 use crate::ffi;
 
 impl Topology {
+    /// Builds the kernel's view of a checked machine whose CPUs have these numbers, ascending, in a
+    /// kernel of `nr_cpus`. A number below that which none of them has is that of a CPU apart (offline
+    /// or isolated): as in the kernel, it has no domain, and is in no set but that of its core, where
+    /// it is alone.
+    ///
+    /// # Panics
+    /// Panics when there are not as many numbers as CPUs, or when one is not below `nr_cpus`.
+    pub fn numbered(machine: &Machine, numbers: &[u32], nr_cpus: usize) -> Arc<Topology> {
+        assert_eq!(numbers.len(), machine.cpus.len(), "a number for each CPU");
+        assert!(numbers.iter().all(|&cpu| (cpu as usize) < nr_cpus));
+        let dense = Builder::new(machine).build();
+        Arc::new(dense.spread(numbers, nr_cpus))
+    }
+
     /// Returns the same topology with each CPU under its number, and a place without domains for each
     /// number below `nr_cpus` that no CPU has.
-    pub(super) fn spread(self, numbers: &[u32], nr_cpus: usize) -> Topology {
+    fn spread(self, numbers: &[u32], nr_cpus: usize) -> Topology {
         if nr_cpus == numbers.len() {
             return self;
         }

@@ -20,8 +20,10 @@ pub(crate) mod pelt;
 mod queues;
 pub(crate) mod rt;
 pub(crate) mod run_time;
+mod running;
 pub(crate) mod table;
 mod task;
+mod tasks;
 
 use perch_policy::Wake;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use perch_policy::{CpuMask, GroupId, TaskState, Topology};
+use perch_policy::{CpuMask, GroupId, Topology};
 
 use super::effect::Effect;
 use super::ext::{ExtQueue, ExtState};
@@ -12,10 +12,9 @@ use super::idleness::Idleness;
 use super::pelt::Clock;
 use super::rt::{self, RtDomain, RtQueue};
 use super::task::Task;
-use crate::core::Life;
 use crate::era::EraRules;
 use crate::hardware::{Access, Field, Symbol};
-use crate::id::{IdVec, MaskId, TaskGroupId, TaskId};
+use crate::id::{IdVec, MaskId, TaskId};
 use crate::setup::Setup;
 
 /// The run queues of all CPUs, and the tasks in them.
@@ -159,162 +158,5 @@ impl RunQueues {
     #[inline]
     pub(crate) fn tick_ns(&self) -> u64 {
         self.tick_ns
-    }
-}
-
-/// The tasks.
-impl RunQueues {
-    /// Returns a task.
-    #[inline]
-    pub(crate) fn task(&self, task: TaskId) -> &Task {
-        &self.tasks[task]
-    }
-
-    /// See [`RunQueues::task`].
-    #[inline]
-    pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut Task {
-        &mut self.tasks[task]
-    }
-
-    /// Returns what the policy is asked about: the state of `wakee`, that of another task that wakes
-    /// it, and the CPUs that the wakee may use.
-    #[inline]
-    pub(crate) fn asked(
-        &mut self,
-        wakee: TaskId,
-        waker: Option<TaskId>,
-    ) -> (&mut TaskState, Option<&mut TaskState>, &CpuMask) {
-        let allowed = &self.affinities[self.tasks[wakee].affinity];
-        match waker {
-            Some(waker) => {
-                let (waker, wakee) = self.tasks.two_mut(waker, wakee);
-                (&mut wakee.state, Some(&mut waker.state), allowed)
-            }
-            None => (&mut self.tasks[wakee].state, None, allowed),
-        }
-    }
-
-    /// Returns all tasks with their numbers.
-    pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
-        self.tasks.named()
-    }
-
-    /// Returns the number of tasks.
-    pub(crate) fn nr_tasks(&self) -> usize {
-        self.tasks.len()
-    }
-
-    /// Notes that `task`, which was woken, is on its way to its CPU.
-    pub(crate) fn travels(&mut self, task: TaskId) {
-        self.tasks[task].life = Life::Waking;
-    }
-
-    /// Makes `cpu` the CPU of `task`, which is on no queue.
-    pub(crate) fn assign(&mut self, task: TaskId, cpu: usize) {
-        self.tasks[task].cpu = cpu;
-    }
-
-    /// Puts `task`, which is on no queue, into a task group.
-    pub(crate) fn join(&mut self, task: TaskId, group: Option<TaskGroupId>) {
-        let t = &mut self.tasks[task];
-        t.group = group;
-        t.state.set_group(self.fair.joins(group));
-    }
-
-    /// Sets the affinity of `task`.
-    pub(crate) fn bind(&mut self, task: TaskId, mask: MaskId) {
-        self.tasks[task].affinity = mask;
-    }
-}
-
-/// The running tasks and the idle CPUs.
-impl RunQueues {
-    /// Returns whether the CPUs differ in capacity.
-    #[inline]
-    pub(crate) fn is_unequal(&self) -> bool {
-        self.unequal
-    }
-
-    /// Returns the idle and busy times of `cpu`.
-    #[inline]
-    pub(crate) fn idleness(&self, cpu: usize) -> &Idleness {
-        &self.cpus[cpu].idleness
-    }
-
-    /// See [`RunQueues::idleness`].
-    #[inline]
-    pub(crate) fn idleness_mut(&mut self, cpu: usize) -> &mut Idleness {
-        &mut self.cpus[cpu].idleness
-    }
-
-    /// Notes that `cpu` becomes idle; the clock of its averages stops.
-    pub(crate) fn begin_idle(&mut self, cpu: usize, since_ns: u64) {
-        let full = self.is_full(cpu);
-        let c = &mut self.cpus[cpu];
-        c.pelt.stop(self.now, full);
-        c.idleness.begin(since_ns);
-    }
-
-    /// Notes that `cpu` becomes busy.
-    pub(crate) fn end_idle(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        c.idleness.end(self.now);
-        c.pelt.start(self.now);
-    }
-
-    /// Returns the time for which `cpu` was busy since this was last taken, in nanoseconds.
-    pub(crate) fn busy_ns(&self, cpu: usize) -> u64 {
-        let c = &self.cpus[cpu];
-        c.idleness.busy_ns(self.now, c.current.is_some())
-    }
-
-    /// Takes that time.
-    pub(crate) fn take_busy(&mut self, cpu: usize) -> u64 {
-        let c = &mut self.cpus[cpu];
-        c.idleness.take_busy(self.now, c.current.is_some())
-    }
-
-    /// Returns whether the running task of `cpu` should give way as soon as possible.
-    #[inline]
-    pub(crate) fn need_resched(&self, cpu: usize) -> bool {
-        self.cpus[cpu].need_resched
-    }
-
-    /// Takes the request to reschedule `cpu` back.
-    #[inline]
-    pub(crate) fn clear_resched(&mut self, cpu: usize) {
-        self.cpus[cpu].need_resched = false;
-    }
-
-    /// Returns the task that runs on `cpu`.
-    #[inline]
-    pub(crate) fn current(&self, cpu: usize) -> Option<TaskId> {
-        self.cpus[cpu].current
-    }
-
-    /// Asks `cpu` to reschedule. Returns whether it was asked before.
-    pub(crate) fn ask_resched(&mut self, cpu: usize) -> bool {
-        std::mem::replace(&mut self.cpus[cpu].need_resched, true)
-    }
-}
-
-/// The tasks' affinities.
-impl RunQueues {
-    /// Returns the CPUs that `task` may use.
-    #[inline]
-    pub(crate) fn allowed(&self, task: TaskId) -> &CpuMask {
-        &self.affinities[self.tasks[task].affinity]
-    }
-
-    /// Returns the CPUs of an affinity.
-    #[inline]
-    pub(crate) fn mask(&self, mask: MaskId) -> &CpuMask {
-        &self.affinities[mask]
-    }
-
-    /// Returns whether `task` may use `cpu`.
-    #[inline]
-    pub(crate) fn may_run_on(&self, task: TaskId, cpu: usize) -> bool {
-        self.allowed(task).contains(cpu)
     }
 }

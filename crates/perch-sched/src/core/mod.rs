@@ -28,10 +28,12 @@ mod search;
 mod segment;
 mod select;
 mod tick;
+mod time;
 mod view;
 mod wake;
 mod warmth;
 mod watch;
+mod work;
 
 use perch_engine::{Event, EventQueue};
 use perch_policy::{Host, Policy, TaskState};

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The questions of other rooms to the fair class about a CPU's queue or a task.
 
-use perch_policy::GroupId;
-
 use super::eevdf;
-use crate::Violation;
 use crate::class::RunQueues;
 use crate::class::pelt::Average;
 use crate::class::run_time::RunTime;
 use crate::core::Life;
 use crate::era::FairRules;
-use crate::id::{EntityId, QueueId, TaskId};
+use crate::id::TaskId;
 
 /// Questions about a CPU's queue.
 impl RunQueues {
@@ -107,43 +104,6 @@ impl RunQueues {
     }
 }
 
-/// Questions about a task's place among the queues.
-impl RunQueues {
-    /// Returns the queue that `task` is in, or was in last.
-    #[inline]
-    pub(super) fn queue_of(&self, task: TaskId) -> QueueId {
-        let t = &self.tasks[task];
-        self.fair.queue_at(t.group, t.cpu)
-    }
-
-    /// Returns the queue that `task` enters on `cpu`, and makes it if no task of its group has been
-    /// there yet.
-    #[inline]
-    pub(super) fn queue_on(&mut self, task: TaskId, cpu: usize) -> QueueId {
-        match self.tasks[task].group {
-            None => QueueId::of_cpu(cpu),
-            Some(group) => self.fair.group_queue(group, cpu),
-        }
-    }
-
-    /// Returns the lowest level of `task`: its queue, and its own entity. Each further level is the
-    /// queue above, with the entity of the queue below.
-    pub(super) fn level_of(&self, task: TaskId) -> (QueueId, EntityId) {
-        (self.queue_of(task), EntityId::of_task(task))
-    }
-
-    /// Climbs from two tasks to their entities in the first queue that has both
-    /// (`find_matching_se`). Returns that queue and the two entities.
-    #[inline]
-    pub(super) fn matching(&self, one: TaskId, other: TaskId) -> (QueueId, EntityId, EntityId) {
-        if self.fair.groups.any() {
-            self.fair.meet(self.level_of(one), self.level_of(other))
-        } else {
-            (QueueId::of_cpu(self.tasks[one].cpu), EntityId::of_task(one), EntityId::of_task(other))
-        }
-    }
-}
-
 /// The load of a task.
 impl RunQueues {
     /// Returns the part of the load of its CPU's own queue that belongs to `task` (`task_h_load`).
@@ -181,31 +141,5 @@ impl RunQueues {
     /// `task` there, and the weight `all` to the group on the whole machine.
     pub(crate) fn effective_load(&self, task: TaskId, cpu: usize, here: i64, all: i64) -> i64 {
         self.fair.effective_load(self.tasks[task].group, cpu, here, all)
-    }
-}
-
-/// What the policy has to be told of groups.
-impl RunQueues {
-    /// Returns whether groups have got or lost their only runnable task on a CPU since the caller last
-    /// asked for the changes.
-    #[inline]
-    pub(crate) fn any_told(&self) -> bool {
-        !self.fair.groups.told.is_empty()
-    }
-
-    /// Takes these changes: a group, a CPU, and whether the group has a runnable task there now.
-    pub(crate) fn take_told(&mut self) -> impl Iterator<Item = (GroupId, usize, bool)> {
-        self.fair.groups.told.drain(..)
-    }
-
-    /// Returns whether the walk over a CPU's groups depends on the run time of its running task up to
-    /// now (3.4).
-    pub(crate) fn wants_accounts(&self) -> bool {
-        self.rules.by_weight() && self.fair.groups.any()
-    }
-
-    /// Checks that `task`, which was steered, went to a CPU on which its group has no runnable task.
-    pub(crate) fn check_steered(&self, task: TaskId, cpu: usize) -> Result<(), Violation> {
-        self.fair.check_steered(self.tasks[task].group, cpu)
     }
 }
