@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use perch_experiment::{ExperimentError, Limits, Prepared, Simulation, Store, Stored};
+use perch_experiment::{ExperimentError, Limits, Prepared, Simulation};
 use pyo3::prelude::*;
 
 use crate::error::of_experiment;
@@ -27,21 +27,7 @@ pub fn simulate_json(
     store: Option<PathBuf>,
     allow_scx: bool,
 ) -> PyResult<String> {
-    let simulate = || -> Result<String, ExperimentError> {
-        let prepared = prepare(text, allow_scx)?;
-        let store = store.as_deref().map(Store::open).transpose()?;
-        if let Some(store) = &store
-            && let Some(stored) = store.get(&prepared.key)?
-        {
-            return Ok(stored.to_json());
-        }
-        let found = prepared.run()?;
-        let stored = Stored::new(prepared.key, prepared.asked, found);
-        if let Some(store) = &store {
-            store.put(&stored)?;
-        }
-        Ok(stored.to_json())
-    };
+    let simulate = || Ok(prepare(text, allow_scx)?.stored(store.as_deref())?.to_json());
     py.detach(simulate).map_err(of_experiment)
 }
 

@@ -156,8 +156,8 @@ impl From<ExperimentError> for Stop {
 /// Returns the table, with the columns of `perch sweep collect --format csv`.
 fn table(names: &[&str], rows: &[SweepRow]) -> Table {
     let mut columns = Columns::default();
-    for (at, name) in names.iter().enumerate() {
-        columns.values(name, rows.iter().map(move |row| &row.point[at]));
+    for name in names {
+        columns.values(name, rows.iter().map(move |row| &row.point[*name]));
     }
     columns.texts("score", rows.iter().map(|row| row.score.as_str()));
     columns.texts("unit", rows.iter().map(|row| row.unit.as_str()));
@@ -167,12 +167,10 @@ fn table(names: &[&str], rows: &[SweepRow]) -> Table {
     columns.integers("repetitions", repetitions);
     columns.numbers("mean", rows.iter().map(|row| Some(row.mean)));
     columns.numbers("ci95", rows.iter().map(|row| row.ci95));
-    let settled = rows.iter().map(|row| row.unsettled.is_none());
+    let settled = rows.iter().map(|row| row.settled);
     columns.truths("settled", settled);
-    let why: Vec<String> = (rows.iter())
-        .map(|row| row.unsettled.map_or_else(String::new, |why| why.to_string()))
-        .collect();
-    columns.texts("why_not_settled", why.iter().map(String::as_str));
+    let why = rows.iter().map(|row| row.why_not_settled.as_deref().unwrap_or_default());
+    columns.texts("why_not_settled", why);
     columns.numbers("change_pct", rows.iter().map(|row| row.change_pct));
     columns.numbers("change_ci95_pct", rows.iter().map(|row| row.change_ci95_pct));
     columns.table()

@@ -15,10 +15,8 @@ use crate::simulation::digest;
 /// many of them: to make a machine of 128 CPUs anew each time took as long as simulating 2 ms of it.
 /// The file of a machine may change between two simulations, and is read for each.
 static MADE: Mutex<Vec<(Name, Known)>> = Mutex::new(Vec::new());
-/// The most memory of these machines. One of 8192 CPUs took 2.1 MB, one of 16 some 20 kB.
-const MOST_MADE_BYTES: usize = 64 << 20;
-const MACHINE_BYTES: usize = 16 << 10;
-const CPU_BYTES: usize = 256;
+/// The most CPUs of these machines together. One of 8192 CPUs took 2.1 MB, one of 16 some 20 kB.
+const MOST_CPUS: usize = 1 << 16;
 
 /// The changes, and the text of a machine or the name of one of the library behind `library:`.
 type Name = (String, String);
@@ -138,13 +136,8 @@ impl Known {
         // Other threads need their machines meanwhile. Two may make the same one, which is as good.
         drop(kept);
         let made = make()?;
-        keep(&mut lock(), name, made.clone(), MOST_MADE_BYTES);
+        keep(&mut lock(), name, made.clone(), MOST_CPUS);
         Ok(made)
-    }
-
-    /// Returns about the memory that it takes.
-    fn bytes(&self) -> usize {
-        MACHINE_BYTES + CPU_BYTES * self.cpus()
     }
 
     /// Returns the number of its CPUs.
@@ -153,18 +146,14 @@ impl Known {
     }
 }
 
-/// Adds a machine, and removes those that were not used for longest until `most` bytes are left or it alone.
+/// Adds a machine, and removes those that were not used for longest until there are `most` CPUs or it
+/// alone.
 fn keep(kept: &mut Vec<(Name, Known)>, name: Name, made: Known, most: usize) {
     kept.push((name, made));
-    let mut bytes: usize = kept.iter().map(|(_, known)| known.bytes()).sum();
-    let older = kept.iter().take(kept.len() - 1);
-    let removed = older.take_while(|(_, known)| {
-        let is_over = bytes > most;
-        bytes -= known.bytes();
-        is_over
-    });
-    let removed = removed.count();
-    kept.drain(..removed);
+    let mut cpus: usize = kept.iter().map(|(_, known)| known.cpus()).sum();
+    while cpus > most && kept.len() > 1 {
+        cpus -= kept.remove(0).1.cpus();
+    }
 }
 
 /// Returns the machine with some of its file's values changed.
@@ -224,12 +213,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_beyond_the_memory_make_room() {
+    fn machines_beyond_the_bound_make_room() {
         let known = Known::of_library("x5570", &BTreeMap::new(), "x").unwrap().unwrap();
         let mut kept = Vec::new();
         for n in 0..1000 {
             let name = (n.to_string(), String::new());
-            keep(&mut kept, name, known.clone(), 10 * known.bytes());
+            keep(&mut kept, name, known.clone(), 10 * known.cpus());
         }
         let names: Vec<_> = kept.iter().map(|((name, _), _)| name.as_str()).collect();
         assert_eq!((kept.len(), names[0]), (10, "990"));

@@ -272,6 +272,17 @@ impl Simulation {
         self.with_machine(known, arm, origin, limits)
     }
 
+    /// Returns the machine's name; `machine_toml` where it is given as text.
+    pub fn machine_name(&self) -> &str {
+        if self.machine.is_empty() { "machine_toml" } else { &self.machine }
+    }
+
+    /// Returns the changed values of the machine in words.
+    pub fn changes(&self) -> String {
+        let changed = self.changed.iter();
+        changed.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+    }
+
     /// True where `modes` name the code of another scheduler.
     pub(crate) fn is_foreign(&self) -> bool {
         self.modes.starts_with("scx:")
@@ -462,34 +473,14 @@ fn files(workload: &str) -> Result<Vec<String>, ExperimentError> {
             let path = after.split(',').next().unwrap_or(after);
             let mut file = perch_file::open(Path::new(path))?;
             let mut hash = Sha256::new();
-            std::io::copy(&mut file, &mut Hasher(&mut hash))
-                .map_err(ExperimentError::io(Path::new(path)))?;
-            digests.push(hex(&hash.finalize()));
+            std::io::copy(&mut file, &mut hash).map_err(ExperimentError::io(Path::new(path)))?;
+            digests.push(format!("{:x}", hash.finalize()));
         }
     }
     Ok(digests)
 }
 
-/// A writer into a digest.
-struct Hasher<'a>(&'a mut Sha256);
-
-impl std::io::Write for Hasher<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Returns the digest of some bytes, in hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.concat()
+    format!("{:x}", Sha256::digest(bytes))
 }

@@ -74,6 +74,27 @@ impl Stored {
     }
 }
 
+impl Prepared {
+    /// Returns the result that the store in a folder has; without one, or without a store, simulates,
+    /// and keeps the result there.
+    ///
+    /// # Errors
+    /// When the simulation fails, or the store cannot be used.
+    pub fn stored(self, folder: Option<&Path>) -> Result<Stored, ExperimentError> {
+        let store = folder.map(Store::open).transpose()?;
+        let had = store.as_ref().map(|store| store.get(&self.key)).transpose()?;
+        if let Some(stored) = had.flatten() {
+            return Ok(stored);
+        }
+        let found = self.run()?;
+        let stored = Stored::new(self.key, self.asked, found);
+        if let Some(store) = &store {
+            store.put(&stored)?;
+        }
+        Ok(stored)
+    }
+}
+
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts, numbers and lists of them")
 }

@@ -105,8 +105,10 @@ pub struct Sweep {
     conditions: Vec<Condition>,
     baseline: Option<String>,
     scores: Vec<String>,
-    files: Files,
-    arms: Arms,
+    /// The texts of the machines' files, each read once.
+    files: Memo<String>,
+    /// The arms, each made once: a scheduler may have to be compiled.
+    arms: Memo<Arm>,
     limits: Limits,
 }
 
@@ -212,8 +214,8 @@ impl Sweep {
             conditions,
             baseline: file.baseline,
             scores: file.scores,
-            files: Files::default(),
-            arms: Arms::default(),
+            files: Memo::default(),
+            arms: Memo::default(),
             limits: Limits::default(),
         };
         let all = sweep.combinations();
@@ -274,7 +276,11 @@ impl Sweep {
             let separator = if simulation.workload.contains(':') { ',' } else { ':' };
             simulation.workload.push_str(&format!("{separator}{key}={value}"));
         }
-        self.files.read(&mut simulation)?;
+        if perch_machine::library::names().all(|name| name != simulation.machine) {
+            let path = std::mem::take(&mut simulation.machine);
+            let text = self.files.get(&path, || Ok(perch_machine::resolve(&path)?.to_toml()))?;
+            simulation.machine_toml = Some(text);
+        }
         let machine = simulation.machine_as_said(&self.origin)?;
         let labels: Vec<toml::Value> = values.into_iter().map(|(_, (label, _))| label).collect();
         let names = self.names();
@@ -293,52 +299,35 @@ impl Sweep {
                 values.map(|(name, value)| format!("{name}={value}")).collect();
             format!("{} at {}", self.origin, values.join(", "))
         };
-        let arm = self.arms.get(&simulation, &place(), self.limits)?;
+        let words = format!("{} of {}", simulation.modes, simulation.era);
+        let arm = self.arms.get(&words, || simulation.arm(&place(), self.limits))?;
         let prepared = simulation.with_machine(machine, arm, &place(), self.limits)?;
         Ok(Some(Point { values: labels, prepared }))
     }
 }
 
-/// The machines' files of a sweep, each read once.
-#[derive(Debug, Default)]
-struct Files(Mutex<BTreeMap<String, String>>);
+/// Values by name, each made once.
+#[derive(Debug)]
+struct Memo<T>(Mutex<BTreeMap<String, T>>);
 
-impl Files {
-    /// Replaces a machine's file by its text.
-    fn read(&self, simulation: &mut Simulation) -> Result<(), ExperimentError> {
-        if perch_machine::library::names().any(|name| name == simulation.machine) {
-            return Ok(());
-        }
-        let mut known = self.0.lock().expect("nobody panics while holding it");
-        let path = std::mem::take(&mut simulation.machine);
-        if !known.contains_key(&path) {
-            let text = perch_machine::resolve(&path)?.to_toml();
-            known.insert(path.clone(), text);
-        }
-        simulation.machine_toml = known.get(&path).cloned();
-        Ok(())
+impl<T> Default for Memo<T> {
+    fn default() -> Memo<T> {
+        Memo(Mutex::default())
     }
 }
 
-/// The arms of a sweep, each made once: a scheduler may have to be compiled.
-#[derive(Debug, Default)]
-struct Arms(Mutex<BTreeMap<(String, String), Arm>>);
-
-impl Arms {
-    /// Returns what the modes of a simulation say.
+impl<T: Clone> Memo<T> {
     fn get(
         &self,
-        simulation: &Simulation,
-        origin: &str,
-        limits: Limits,
-    ) -> Result<Arm, ExperimentError> {
+        name: &str,
+        make: impl FnOnce() -> Result<T, ExperimentError>,
+    ) -> Result<T, ExperimentError> {
         let mut known = self.0.lock().expect("nobody panics while holding it");
-        let key = (simulation.modes.clone(), simulation.era.clone());
-        if let Some(found) = known.get(&key) {
+        if let Some(found) = known.get(name) {
             return Ok(found.clone());
         }
-        let made = simulation.arm(origin, limits)?;
-        known.insert(key, made.clone());
+        let made = make()?;
+        known.insert(name.to_string(), made.clone());
         Ok(made)
     }
 }

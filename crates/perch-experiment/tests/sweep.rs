@@ -92,8 +92,9 @@ fn a_table_has_changes_from_the_baseline_at_the_same_point() {
     assert_eq!(missing, 0);
     for row in &rows {
         let is_base = |base: &&SweepRow| {
-            base.point[0].as_str() == Some("stock")
-                && base.point[1..] == row.point[1..]
+            let is_same = |name: &&str| base.point[*name] == row.point[*name];
+            base.point["arm"].as_str() == Some("stock")
+                && names[1..].iter().all(is_same)
                 && base.score == row.score
         };
         let base = rows.iter().find(is_base).unwrap();

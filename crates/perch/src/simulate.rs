@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use perch_experiment::{Limits, Simulation, Store, Stored, Trust};
+use perch_experiment::{Limits, Simulation, Trust};
 use perch_file::Kind;
 use perch_report::trust_lines;
 use perch_workload::Budget;
@@ -37,22 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let limits = Limits { budget: arguments.budget, ..arguments.scx.limits() };
     let prepared = Simulation::from_json(&text, &origin)?.prepare(&origin, limits)?;
     let (machine, workload) = (prepared.machine()?, prepared.asked.workload.clone());
-    let store = arguments.store.as_deref().map(Store::open).transpose()?;
-    let had = match &store {
-        Some(store) => store.get(&prepared.key)?,
-        None => None,
-    };
-    let stored = match had {
-        Some(stored) => stored,
-        None => {
-            let found = prepared.run()?;
-            let stored = Stored::new(prepared.key, prepared.asked, found);
-            if let Some(store) = &store {
-                store.put(&stored)?;
-            }
-            stored
-        }
-    };
+    let stored = prepared.stored(arguments.store.as_deref())?;
     emit(&stored.to_json())?;
     // Not in the JSON, which is the store's: what is known of a machine changes, and a result does not.
     let trust = Trust::of(&machine, &workload);

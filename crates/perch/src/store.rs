@@ -124,13 +124,7 @@ fn export(arguments: &ExportArguments) -> Result<(), Failure> {
 /// Returns a line of CSV for each score and repetition of a result.
 fn lines(stored: &Stored) -> String {
     let asked = &stored.simulation;
-    let machine = match asked.machine.as_str() {
-        "" => "machine_toml",
-        name => name,
-    };
-    let changed = asked.changed.iter();
-    let changed: Vec<String> = changed.map(|(key, value)| format!("{key}={value}")).collect();
-    let changed = changed.join(" ");
+    let (machine, changed) = (asked.machine_name(), asked.changes());
     let mut records: Vec<Vec<String>> = Vec::new();
     for score in &stored.result.scores {
         records.extend(score.values.iter().enumerate().map(|(repetition, value)| {

@@ -3,15 +3,13 @@
 
 mod rank;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_experiment::{Advance, Limits, Shard, Store, Sweep, SweepRow};
 use perch_report::{Align, Format, Grid, figure, json, percent, write_csv};
 use perch_workload::Budget;
-use schemars::{JsonSchema, Schema};
-use serde::Serialize;
+use schemars::Schema;
 
 use crate::arguments::{AllowScx, at_least_one, threads};
 use crate::meter::{Meter, Unit};
@@ -77,7 +75,7 @@ pub struct RunArguments {
     quiet: bool,
 }
 
-/// The arguments of `perch sweep status`.
+/// The arguments of `perch sweep status`: a sweep, and a store that is there.
 #[derive(Args)]
 pub struct StatusArguments {
     /// The sweep's file, or its name
@@ -93,14 +91,8 @@ pub struct StatusArguments {
 /// The arguments of `perch sweep collect`.
 #[derive(Args)]
 pub struct CollectArguments {
-    /// The sweep's file, or its name
-    #[arg(value_name = "SWEEP.toml")]
-    sweep: String,
     #[command(flatten)]
-    scx: AllowScx,
-    /// The folder that keeps the results
-    #[arg(long, value_name = "FOLDER")]
-    store: PathBuf,
+    of: StatusArguments,
     /// The score to show alone, by its name
     #[arg(long, value_name = "NAME")]
     score: Option<String>,
@@ -183,9 +175,15 @@ fn all_ran(failed: Vec<String>) -> Result<(), Failure> {
     }
 }
 
+impl StatusArguments {
+    fn open(&self) -> Result<(Sweep, Store), Failure> {
+        let sweep = Sweep::resolve(&self.sweep)?.within(self.scx.limits());
+        Ok((sweep, Store::existing(&self.store)?))
+    }
+}
+
 fn status(arguments: &StatusArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.scx.limits());
-    let store = Store::existing(&arguments.store)?;
+    let (sweep, store) = arguments.open()?;
     let simulations = sweep.simulations(Shard::WHOLE)?;
     let all = simulations.len();
     let had = all - store.lacks(&simulations)?.len();
@@ -197,8 +195,7 @@ fn status(arguments: &StatusArguments) -> Result<(), Failure> {
 }
 
 fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
-    let sweep = Sweep::resolve(&arguments.sweep)?.within(arguments.scx.limits());
-    let store = Store::existing(&arguments.store)?;
+    let (sweep, store) = arguments.of.open()?;
     let (mut rows, missing) = sweep.collect(&store)?;
     if let Some(score) = &arguments.score {
         let mut known: Vec<String> = rows.iter().map(|row| row.score.clone()).collect();
@@ -217,10 +214,7 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
     }
     let names = sweep.names();
     let text = match arguments.format {
-        Format::Json => {
-            let rows: Vec<JsonRow> = (rows.iter().map(|row| JsonRow::of(&names, row))).collect();
-            json(&rows)
-        }
+        Format::Json => json(&rows),
         Format::Csv => sheet(&names, &rows),
         Format::Markdown => grid(&names, &rows).markdown(),
         Format::Table => grid(&names, &rows).text(),
@@ -228,63 +222,9 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
     emit_as(arguments.format, &text)
 }
 
-/// One score at one point of a sweep.
-#[derive(Serialize, JsonSchema)]
-struct JsonRow<'a> {
-    /// The values of the axes, by their names.
-    #[schemars(with = "BTreeMap<String, AxisValue>")]
-    point: BTreeMap<&'a str, &'a toml::Value>,
-    /// The quantity.
-    score: &'a str,
-    /// Its unit.
-    unit: &'a str,
-    /// True where more is better.
-    higher_is_better: bool,
-    /// The number of repetitions.
-    repetitions: usize,
-    /// Their mean; null where nothing happened that the score could be made of.
-    #[schemars(with = "Option<f64>")]
-    mean: f64,
-    /// Half the width of the mean's 95 % interval; null for one repetition.
-    ci95: Option<f64>,
-    /// False where time alone may still change the score or the baseline's.
-    settled: bool,
-    /// The reason why it is not settled; null where it is.
-    why_not_settled: Option<String>,
-    /// The change from the baseline at the same values of the other axes, in percent; null without a
-    /// baseline.
-    change_pct: Option<f64>,
-    /// Half the width of the change's 95 % interval, in percentage points.
-    change_ci95_pct: Option<f64>,
-}
-
-// TOML's own type has no schema.
-/// A value of an axis.
-#[derive(JsonSchema)]
-#[schemars(extend("type" = ["number", "string", "boolean", "array"]))]
-struct AxisValue(#[expect(dead_code, reason = "only the schema is used")] serde_json::Value);
-
-impl<'a> JsonRow<'a> {
-    fn of(names: &[&'a str], row: &'a SweepRow) -> JsonRow<'a> {
-        JsonRow {
-            point: names.iter().copied().zip(&row.point).collect(),
-            score: &row.score,
-            unit: &row.unit,
-            higher_is_better: row.higher_is_better,
-            repetitions: row.repetitions,
-            mean: row.mean,
-            ci95: row.ci95,
-            settled: row.unsettled.is_none(),
-            why_not_settled: row.unsettled.map(|why| why.to_string()),
-            change_pct: row.change_pct,
-            change_ci95_pct: row.change_ci95_pct,
-        }
-    }
-}
-
 /// Returns the schema of the table in JSON.
 pub fn collected_schema() -> Schema {
-    perch_file::result_schema::<Vec<JsonRow>>("result of perch sweep collect")
+    perch_file::result_schema::<Vec<SweepRow>>("result of perch sweep collect")
 }
 
 fn grid(names: &[&str], rows: &[SweepRow]) -> Grid {
@@ -295,7 +235,7 @@ fn grid(names: &[&str], rows: &[SweepRow]) -> Grid {
     grid.column("", "", Align::Left);
     for row in rows {
         let blank = String::new;
-        let mut cells: Vec<String> = row.point.iter().map(plain).collect();
+        let mut cells: Vec<String> = point(names, row);
         cells.extend([
             row.score.clone(),
             row.unit.clone(),
@@ -304,11 +244,16 @@ fn grid(names: &[&str], rows: &[SweepRow]) -> Grid {
             row.ci95.map_or_else(blank, figure),
             row.change_pct.map_or_else(blank, percent),
             row.change_ci95_pct.map_or_else(blank, |half| format!("{half:.2}")),
-            row.unsettled.map_or_else(blank, |why| format!("not settled: {why}")),
+            row.why_not_settled.as_ref().map_or_else(blank, |why| format!("not settled: {why}")),
         ]);
         grid.row(cells);
     }
     grid
+}
+
+/// Returns the values of a row's point.
+fn point(names: &[&str], row: &SweepRow) -> Vec<String> {
+    names.iter().map(|name| plain(&row.point[*name])).collect()
 }
 
 /// Returns a value without the quotes of TOML.
@@ -343,12 +288,12 @@ fn sheet(names: &[&str], rows: &[SweepRow]) -> String {
             row.repetitions.to_string(),
             row.mean.to_string(),
             number(row.ci95),
-            row.unsettled.is_none().to_string(),
-            row.unsettled.map_or_else(String::new, |why| why.to_string()),
+            row.settled.to_string(),
+            row.why_not_settled.clone().unwrap_or_default(),
             number(row.change_pct),
             number(row.change_ci95_pct),
         ];
-        row.point.iter().map(plain).chain(cells).collect()
+        point(names, row).into_iter().chain(cells).collect()
     }));
     write_csv(&records)
 }

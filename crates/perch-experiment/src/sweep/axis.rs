@@ -51,44 +51,6 @@ impl What {
     }
 }
 
-/// The reason why there is no axis of that name and value. It follows the axis's name.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AxisError {
-    #[error(
-        "no such axis: expected machine, workload, workload.KEY, hardware.KEY, numa.KEY, era, hz, \
-         arm or seed"
-    )]
-    Name,
-    #[error(
-        "{0} is neither a list nor a range: expected [A, B] or {{ from = A, to = B, step = S }}"
-    )]
-    Form(Value),
-    #[error("{}; expected {{ from = A, to = B, step = S }} or points = N", .0.message())]
-    Range(#[from] toml::de::Error),
-    #[error("it has no value")]
-    Empty,
-    #[error("{0} is there twice")]
-    Twice(Value),
-    #[error("{0}: expected {1}")]
-    Value(Value, &'static str),
-    #[error("expected a whole number below 2^32")]
-    Hz,
-    #[error("expected a whole number")]
-    Seed,
-    #[error("from and to: expected numbers")]
-    Ends,
-    #[error("from {0} is greater than to {1}")]
-    Backwards(f64, f64),
-    #[error("from {0}: expected more than 0 on a logarithmic scale")]
-    Logarithm(f64),
-    #[error("step and points exclude each other")]
-    StepAndPoints,
-    #[error("step {0}: expected a number above 0, whole where from and to are")]
-    Step(Value),
-    #[error("{0} values: expected less than {MOST_VALUES}")]
-    Many(usize),
-}
-
 /// One axis.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -145,9 +107,14 @@ pub(super) fn axes(
             let reason = format!("expected at most {MOST_AXES} axes");
             return Err(ExperimentError::key(origin, key, reason));
         }
-        let what = What::of(name).ok_or(AxisError::Name);
-        let axis = what.and_then(|what| Axis::read(name, what, value));
-        let refused = |error| ExperimentError::key(origin, format!("{key}.{name}"), error);
+        let axis = What::of(name)
+            .ok_or_else(|| {
+                "no such axis: expected machine, workload, workload.KEY, hardware.KEY, numa.KEY, \
+                 era, hz, arm or seed"
+                    .to_string()
+            })
+            .and_then(|what| Axis::read(name, what, value));
+        let refused = |reason| ExperimentError::key(origin, format!("{key}.{name}"), reason);
         found.push(axis.map_err(refused)?);
         Ok(())
     })?;
@@ -178,7 +145,7 @@ fn collect(
 }
 
 impl Axis {
-    fn read(name: &str, what: What, value: &Value) -> Result<Axis, AxisError> {
+    fn read(name: &str, what: What, value: &Value) -> Result<Axis, String> {
         let mut axis = Axis {
             name: name.to_string(),
             what,
@@ -198,19 +165,27 @@ impl Axis {
                     if is_arm { list.iter().filter_map(text).collect() } else { Vec::new() };
             }
             (Value::Table(_), false) => {
-                let range: Range = value.clone().try_into()?;
+                let range: Range = value.clone().try_into().map_err(|error: toml::de::Error| {
+                    let expected = "expected { from = A, to = B, step = S } or points = N";
+                    format!("{}; {expected}", error.message())
+                })?;
                 axis.values = range.values()?;
                 axis.range = Some(range);
             }
-            _ => return Err(AxisError::Form(value.clone())),
+            _ => {
+                return Err(format!(
+                    "{value} is neither a list nor a range: expected [A, B] or {{ from = A, to = B, \
+                     step = S }}"
+                ));
+            }
         }
         if axis.values.is_empty() {
-            return Err(AxisError::Empty);
+            return Err("it has no value".to_string());
         }
         let mut seen = BTreeSet::new();
         for value in &axis.values {
             if !seen.insert(value.to_string()) {
-                return Err(AxisError::Twice(value.clone()));
+                return Err(format!("{value} is there twice"));
             }
             axis.takes(value)?;
         }
@@ -218,7 +193,7 @@ impl Axis {
     }
 
     /// Refuses a value that is not of the axis's kind.
-    fn takes(&self, value: &Value) -> Result<(), AxisError> {
+    fn takes(&self, value: &Value) -> Result<(), String> {
         let (fits, expected) = match self.what {
             What::Machine | What::Workload | What::Era | What::Arm => {
                 (value.is_str(), "a text in quotes")
@@ -232,7 +207,7 @@ impl Axis {
                 "a whole number or a text",
             ),
         };
-        if fits { Ok(()) } else { Err(AxisError::Value(value.clone(), expected)) }
+        if fits { Ok(()) } else { Err(format!("{value}: expected {expected}")) }
     }
 
     /// Returns the number of values.
@@ -254,7 +229,7 @@ impl Axis {
         value: &Value,
         simulation: &mut Simulation,
         keys: &mut Vec<(String, String)>,
-    ) -> Result<(), AxisError> {
+    ) -> Result<(), &'static str> {
         let text = || match value {
             Value::String(text) => text.clone(),
             value => value.to_string(),
@@ -269,12 +244,12 @@ impl Axis {
             What::Era => simulation.era = text(),
             What::Hz => {
                 let hz = value.as_integer().and_then(|hz| u32::try_from(hz).ok());
-                simulation.hz = hz.ok_or(AxisError::Hz)?;
+                simulation.hz = hz.ok_or("expected a whole number below 2^32")?;
             }
             What::Arm => simulation.modes = text(),
             What::Seed => {
                 let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
-                simulation.seed = seed.ok_or(AxisError::Seed)?;
+                simulation.seed = seed.ok_or("expected a whole number")?;
             }
         }
         Ok(())
@@ -282,19 +257,21 @@ impl Axis {
 }
 
 impl Range {
-    fn ends(&self) -> Result<(f64, f64), AxisError> {
+    fn ends(&self) -> Result<(f64, f64), String> {
         let number = |value: &Value| match value {
             Value::Integer(number) => Some(*number as f64),
             Value::Float(number) => Some(*number).filter(|number| number.is_finite()),
             _ => None,
         };
         match (number(&self.from), number(&self.to)) {
-            (Some(from), Some(to)) if from > to => Err(AxisError::Backwards(from, to)),
+            (Some(from), Some(to)) if from > to => {
+                Err(format!("from {from} is greater than to {to}"))
+            }
             (Some(from), Some(_)) if self.scale == Scale::Log && from <= 0.0 => {
-                Err(AxisError::Logarithm(from))
+                Err(format!("from {from}: expected more than 0 on a logarithmic scale"))
             }
             (Some(from), Some(to)) => Ok((from, to)),
-            _ => Err(AxisError::Ends),
+            _ => Err("from and to: expected numbers".to_string()),
         }
     }
 
@@ -304,7 +281,7 @@ impl Range {
     }
 
     /// Returns the value at a part of the way, 0 to 1.
-    fn at(&self, part: f64) -> Result<Value, AxisError> {
+    fn at(&self, part: f64) -> Result<Value, String> {
         let (from, to) = self.ends()?;
         let value = match self.scale {
             Scale::Linear => from + part * (to - from),
@@ -313,10 +290,10 @@ impl Range {
         Ok(if self.is_whole() { Value::Integer(value.round() as i64) } else { Value::Float(value) })
     }
 
-    fn values(&self) -> Result<Vec<Value>, AxisError> {
+    fn values(&self) -> Result<Vec<Value>, String> {
         let (from, to) = self.ends()?;
         let mut values = match (&self.step, self.points) {
-            (Some(_), Some(_)) => return Err(AxisError::StepAndPoints),
+            (Some(_), Some(_)) => return Err("step and points exclude each other".to_string()),
             (Some(Value::Integer(step)), None) if self.is_whole() && *step > 0 => {
                 let count = ((to - from) / *step as f64) as usize;
                 self.counted(count)?;
@@ -328,7 +305,10 @@ impl Range {
                 self.counted(count)?;
                 (0..=count).map(|n| Value::Float(from + n as f64 * step)).collect()
             }
-            (Some(step), None) => return Err(AxisError::Step(step.clone())),
+            (Some(step), None) => {
+                let expected = "expected a number above 0, whole where from and to are";
+                return Err(format!("step {step}: {expected}"));
+            }
             (None, Some(points)) => {
                 self.counted(points as usize)?;
                 let last = points.saturating_sub(1).max(1);
@@ -342,8 +322,9 @@ impl Range {
         Ok(values)
     }
 
-    fn counted(&self, count: usize) -> Result<(), AxisError> {
-        if count < MOST_VALUES { Ok(()) } else { Err(AxisError::Many(count)) }
+    fn counted(&self, count: usize) -> Result<(), String> {
+        let refused = || format!("{count} values: expected less than {MOST_VALUES}");
+        if count < MOST_VALUES { Ok(()) } else { Err(refused()) }
     }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Conditions between axes, which leave combinations out: `workload.n <= 2 * cpus`.
 
-use std::cmp::Ordering;
-
 use toml::Value;
 
 use crate::error::ExperimentError;
@@ -15,29 +13,12 @@ const CPUS: &str = "cpus";
 pub(super) struct Condition {
     text: String,
     left: Term,
-    operator: Operator,
+    sign: &'static str,
     right: Term,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Operator {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Equal,
-    NotEqual,
-}
-
 /// Longer ones first: `<` is the beginning of `<=`.
-const OPERATORS: [(&str, Operator); 6] = [
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-];
+const SIGNS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
 #[derive(Clone, Debug)]
 enum Term {
@@ -54,13 +35,12 @@ impl Condition {
             let reason = format!("`{text}`: {reason}");
             ExperimentError::key(origin, "conditions", reason)
         };
-        let found = (OPERATORS.iter())
-            .find_map(|(sign, operator)| text.split_once(sign).map(|(l, r)| (l, *operator, r)));
-        let Some((left, operator, right)) = found else {
+        let found = SIGNS.iter().find_map(|&sign| Some((sign, text.split_once(sign)?)));
+        let Some((sign, (left, right))) = found else {
             return Err(refused("expected TERM <= TERM, or with <, >=, >, == or !=".to_string()));
         };
         let term = |text: &str| Term::parse(text.trim(), known, &refused);
-        Ok(Condition { text: text.to_string(), left: term(left)?, operator, right: term(right)? })
+        Ok(Condition { text: text.to_string(), left: term(left)?, sign, right: term(right)? })
     }
 
     /// Returns true where the condition holds. `read` returns the value of an axis.
@@ -84,10 +64,9 @@ impl Condition {
         let (left, right) = (value(&self.left), value(&self.right));
         let order = match (&left, &right) {
             (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
-            (Value::String(left), Value::String(right)) => match self.operator {
-                Operator::Equal | Operator::NotEqual => Some(left.cmp(right)),
-                _ => None,
-            },
+            (Value::String(left), Value::String(right)) if ["==", "!="].contains(&self.sign) => {
+                Some(left.cmp(right))
+            }
             _ => None,
         };
         let Some(order) = order else {
@@ -97,13 +76,13 @@ impl Condition {
             );
             return Err(ExperimentError::key(origin, "conditions", reason));
         };
-        Ok(match self.operator {
-            Operator::Less => order == Ordering::Less,
-            Operator::LessOrEqual => order != Ordering::Greater,
-            Operator::Greater => order == Ordering::Greater,
-            Operator::GreaterOrEqual => order != Ordering::Less,
-            Operator::Equal => order == Ordering::Equal,
-            Operator::NotEqual => order != Ordering::Equal,
+        Ok(match self.sign {
+            "<=" => order.is_le(),
+            ">=" => order.is_ge(),
+            "==" => order.is_eq(),
+            "!=" => order.is_ne(),
+            "<" => order.is_lt(),
+            _ => order.is_gt(),
         })
     }
 }

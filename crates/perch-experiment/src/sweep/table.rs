@@ -3,39 +3,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Point, Sweep};
 use crate::compare::Unsettled;
 use crate::error::ExperimentError;
-use crate::simulation::{Found, Key, ScoreFound};
+use crate::simulation::{Found, Key, OfMachine, ScoreFound};
 use crate::stats::{ci95, delta, mean};
 use crate::store::Store;
 
 /// One score at one point of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SweepRow {
-    /// The values of the axes, in the order of [`Sweep::names`].
-    pub point: Vec<toml::Value>,
+    /// The values of the axes, by their names.
+    #[schemars(with = "BTreeMap<String, OfMachine>")]
+    pub point: BTreeMap<String, toml::Value>,
     /// The quantity.
     pub score: String,
-    /// The unit.
+    /// Its unit.
     pub unit: String,
     /// True where more is better.
     pub higher_is_better: bool,
     /// The number of repetitions.
     pub repetitions: usize,
-    /// Their mean.
+    /// Their mean; null where nothing happened that the score could be made of.
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
-    /// Half the width of the mean's 95 % confidence interval; none for one repetition.
+    /// Half the width of the mean's 95 % interval; null for one repetition.
     pub ci95: Option<f64>,
-    /// The reason why time alone may still change the score, or the baseline's at the same values of
-    /// the other axes; none where both are settled.
-    pub unsettled: Option<Unsettled>,
-    /// The change from the baseline at the same values of the other axes, percent; none without a
+    /// False where time alone may still change the score or the baseline's.
+    pub settled: bool,
+    /// The reason why it is not settled; null where it is.
+    pub why_not_settled: Option<String>,
+    /// The change from the baseline at the same values of the other axes, in percent; null without a
     /// baseline.
     pub change_pct: Option<f64>,
-    /// Half the width of the change's 95 % confidence interval, in percentage points.
+    /// Half the width of the change's 95 % interval, in percentage points.
     pub change_ci95_pct: Option<f64>,
 }
 
@@ -79,10 +83,16 @@ impl Sweep {
                 let same = base.as_ref().and_then(|base| base.score(&score.name));
                 let of_base =
                     (base.as_ref().zip(same)).and_then(|(base, same)| base.unsettled(same));
-                row(point, score, same, found.unsettled(score).or(of_base))
+                row(self.named(point), score, same, found.unsettled(score).or(of_base))
             }));
         }
         Ok((rows, missing))
+    }
+
+    /// Returns the values of a point by the names of the axes.
+    fn named(&self, point: &Point) -> BTreeMap<String, toml::Value> {
+        let names = self.names().into_iter().map(str::to_string);
+        names.zip(point.values.iter().cloned()).collect()
     }
 
     /// Returns the baseline's key by the values of the other axes.
@@ -105,7 +115,7 @@ fn others(point: &Point, arm: Option<usize>) -> String {
 }
 
 fn row(
-    point: &Point,
+    point: BTreeMap<String, toml::Value>,
     score: &ScoreFound,
     base: Option<&ScoreFound>,
     unsettled: Option<Unsettled>,
@@ -116,14 +126,15 @@ fn row(
         delta(&base.values[..both], &score.values[..both])
     });
     SweepRow {
-        point: point.values.clone(),
+        point,
         score: score.name.clone(),
         unit: score.unit.clone(),
         higher_is_better: score.higher_is_better,
         repetitions: score.values.len(),
         mean: mean(&score.values),
         ci95: ci95(&score.values),
-        unsettled,
+        settled: unsettled.is_none(),
+        why_not_settled: unsettled.map(|why| why.to_string()),
         change_pct: change.as_ref().map(|change| change.pct),
         change_ci95_pct: change.and_then(|change| change.ci95_pct),
     }
