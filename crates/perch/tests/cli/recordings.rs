@@ -303,6 +303,26 @@ fn simulated_recordings_agree_altogether() {
 
 /// The reason decides, not only the mode: an LLC of 8 CPUs is small, one of 32 is not.
 #[test]
+fn a_trace_of_a_simulation_is_a_load() {
+    let (trace, load) = (put("load.pftrace", []), put("load.workload", []));
+    let run = |load: &str, more: &str| {
+        let line = format!(
+            "compare -m jacobsville -w {load} --arm s:cluster=upstream --repetitions 1 \
+             --warmup 0ms --measure 6ms --quiet --format json {more}"
+        );
+        let wake_ups = &json(&line)["totals"][0];
+        assert_eq!(wake_ups["name"], "wake-ups");
+        (wake_ups["per_second"][0].as_f64().expect("a rate") * 0.006).round()
+    };
+    let traced = run("pipe:pairs=2", &format!("--trace {trace}"));
+    let found = json(&format!("import {trace} -o {load} --format json"));
+    // The four tasks' first run follows a fork, which no event wakes.
+    assert_eq!((found["tasks"].as_f64(), found["wakes"].as_f64()), (Some(4.0), Some(traced - 4.0)));
+    let again = run(&format!("recorded:{load}"), "");
+    assert!((again / traced - 1.0).abs() < 0.05, "{again} wake-ups, {traced} in the trace");
+}
+
+#[test]
 fn advice_for_a_machine_says_why() {
     let small = printed("advise -m x5570");
     assert!(small.contains("cache      upstream  last-level caches have 8 CPUs"), "{small}");
