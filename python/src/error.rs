@@ -11,13 +11,11 @@ pub fn of_experiment(error: ExperimentError) -> PyErr {
     of(error.is_input(), error.to_string())
 }
 
-/// Returns the error of a machine.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
 pub fn of_machine(error: MachineError) -> PyErr {
     of(true, error.to_string())
 }
 
-/// Returns the error of an argument.
 pub fn of_argument(message: impl Into<String>) -> PyErr {
     of(true, message.into())
 }

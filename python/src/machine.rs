@@ -11,7 +11,6 @@ pub struct Machine(pub perch_machine::Machine);
 
 #[pymethods]
 impl Machine {
-    /// The name.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name

@@ -59,7 +59,6 @@ impl Recording {
         &self.header.perch
     }
 
-    /// The recorded machine.
     #[getter]
     fn machine(&self) -> Machine {
         Machine(self.machine.clone())
@@ -194,7 +193,6 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a recording.
     pub fn new(path: &Path, era: Option<Era>) -> PyResult<Opened> {
         let file = perch_file::open(path).map_err(|error| of_argument(error.to_string()))?;
         Opened::of(Box::new(file), path, era)

@@ -44,7 +44,6 @@ impl Rows {
 
 #[pymethods]
 impl Rows {
-    /// The names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         let fields = self.schema.fields().iter();

@@ -21,7 +21,6 @@ pub struct Table(RecordBatch);
 
 #[pymethods]
 impl Table {
-    /// The names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         let schema = self.0.schema();
@@ -127,7 +126,6 @@ impl Columns {
         self.0.push((name.to_string(), column));
     }
 
-    /// Returns the table.
     pub fn table(self) -> Table {
         let columns = self.0.into_iter();
         let nullable = columns.map(|(name, column)| (name, column, true));

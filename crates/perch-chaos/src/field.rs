@@ -59,7 +59,6 @@ impl<'a> Field<'a> {
         &self.victims
     }
 
-    /// One of the victims.
     pub(crate) fn victim(&self, random: &mut Random) -> &Task<'a> {
         &self.victims[random.below(self.victims.len() as u64) as usize]
     }

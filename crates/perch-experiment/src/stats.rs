@@ -118,7 +118,6 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
 /// A sample of which only its mean and the mean's interval are left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// The mean.
     pub mean: f64,
     /// Half the width of the mean's interval, as [`ci95`] returns it.
     pub ci95: Option<f64>,

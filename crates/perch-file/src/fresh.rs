@@ -25,7 +25,6 @@ pub struct Fresh {
     place: Option<Place>,
 }
 
-/// Where a file is to be.
 #[derive(Debug)]
 struct Place {
     /// Its folder, whatever the folder's name leads to by the time the file is whole.

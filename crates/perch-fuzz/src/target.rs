@@ -65,7 +65,6 @@ fn keep_panics() {
     });
 }
 
-/// The trial of one target.
 struct Trial<'a> {
     target: &'a Target<'a>,
     path: PathBuf,

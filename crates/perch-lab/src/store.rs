@@ -126,7 +126,6 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    /// The store that is locked.
     pub fn store(&self) -> &Store {
         self.store
     }

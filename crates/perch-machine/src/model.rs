@@ -141,7 +141,6 @@ impl Machine {
         own.copied().unwrap_or(self.hardware.llc_bytes)
     }
 
-    /// Sets the bytes of each LLC.
     pub(crate) fn set_llc_bytes(&mut self, bytes: Vec<u64>) {
         let usual = self.hardware.llc_bytes;
         self.llc_bytes = if bytes.iter().all(|own| *own == usual) { Vec::new() } else { bytes };

@@ -150,7 +150,6 @@ fn cores(dice: &mut Dice, max_cpus: usize) -> Vec<Core> {
     cores
 }
 
-/// Returns the CPU numbers of each core.
 fn numbers(dice: &mut Dice, cores: &[Core], cpus: usize) -> Vec<Vec<u32>> {
     let mut order: Vec<(usize, usize)> = (0..cores.len())
         .flat_map(|core| (0..cores[core].threads).map(move |thread| (core, thread)))

@@ -37,7 +37,6 @@ const MOST_USERS: u32 = u32::MAX - 1;
 /// A task's name has no more characters (`TASK_COMM_LEN` without its end).
 const COMM_CHARS: usize = 15;
 
-/// A key of a rule.
 pub(crate) struct Key<D: Draft> {
     pub name: &'static str,
     pub range: &'static str,

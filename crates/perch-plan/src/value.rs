@@ -132,7 +132,6 @@ pub enum ValueError {
         /// The value, as it was written.
         given: String,
     },
-    /// Not a text.
     #[error("{given}: expected a text in quotation marks, for example \"{example}\"")]
     NotText {
         /// The value, as it was written.

@@ -24,7 +24,6 @@ impl EntityId {
     /// number that no entity has such a comparison is one instruction.
     pub const NONE: EntityId = EntityId(u32::MAX);
 
-    /// The entity of a task.
     #[inline]
     pub fn of_task(task: TaskId) -> EntityId {
         EntityId(task.0)
@@ -35,7 +34,6 @@ impl QueueId {
     /// No queue: that of a group that has never had a task on the CPU.
     pub const NONE: QueueId = QueueId(u32::MAX);
 
-    /// The queue of a CPU.
     #[inline]
     pub fn of_cpu(cpu: usize) -> QueueId {
         QueueId(cpu as u32)

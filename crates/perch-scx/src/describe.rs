@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 use perch_policy::Topology;
 use serde::Deserialize;
 
-/// A description.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Description {

@@ -15,7 +15,6 @@ pub(crate) use self::cgroups::{CgroupShape, Cgroups};
 use self::block::Block;
 use crate::abi::{Layout, flag};
 
-/// All of it.
 pub(crate) struct Memory {
     layout: Layout,
     /// The tasks of the run; then the idle task of each CPU.

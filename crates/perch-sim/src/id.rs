@@ -10,11 +10,8 @@ pub use perch_engine::{Id, IdVec, TaskId};
 perch_engine::ids! {
     /// A channel between tasks.
     pub ChannelId;
-    /// A pipe.
     pub PipeId;
-    /// A mutex.
     pub MutexId;
-    /// A counter.
     pub CounterId;
     /// A condition variable, or that of a barrier.
     pub ConditionId;

@@ -25,7 +25,6 @@ const READS: u64 = 4;
 /// Cache lines of its own that a process uses each time it runs.
 const FOOTPRINT: u32 = 900;
 
-/// Builds the build.
 pub(crate) fn build(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let cpus = keys.place()?.weight() as u64;
     let jobs = keys.count("jobs", cpus, 1, MAX_TASKS)?;

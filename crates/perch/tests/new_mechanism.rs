@@ -136,7 +136,6 @@ fn table(text: &str) -> String {
         .replace(first, &format!("PERCH_STAGE(last, swap)\n\n{first}"))
 }
 
-/// The tree with the mechanism in it, in `folder`.
 fn tree(folder: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Files::new();

@@ -47,7 +47,6 @@ pub(crate) struct LoadRun<'a> {
     pub draws: u64,
     /// The scores of the first simulation; all have the same.
     pub described: Vec<Score>,
-    /// What is kept of each arm.
     pub kept: Vec<ArmKept>,
     /// How often the times were doubled.
     doubled: u32,

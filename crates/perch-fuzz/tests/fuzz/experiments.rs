@@ -61,7 +61,6 @@ repetitions¦warmup_ms¦measure_ms¦hz¦era¦"5.5"¦machine¦columns¦where¦row
     });
 }
 
-/// Figures of one experiment.
 #[test]
 fn figures() {
     let words = r#"

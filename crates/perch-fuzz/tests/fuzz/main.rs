@@ -85,7 +85,6 @@ fn text(name: &'static str, inputs: u32, seeds: Vec<Vec<u8>>, list: &str, check:
     perch_fuzz::fuzz(&target, &folder());
 }
 
-/// Returns seeds that are strings.
 fn strings(seeds: &[&str]) -> Vec<Vec<u8>> {
     seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect()
 }

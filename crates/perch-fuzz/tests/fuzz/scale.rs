@@ -35,7 +35,6 @@ struct Construct {
     is_refused: bool,
 }
 
-/// All constructs.
 #[derive(Default)]
 struct Table(Vec<Construct>);
 

@@ -41,7 +41,6 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// The newest `name`.
     pub fn newest(name: impl Into<String>) -> Package {
         Package { name: name.into(), version: String::new() }
     }

@@ -59,7 +59,6 @@ impl Duties {
     }
 }
 
-/// Returns whether this perch has the plugin.
 pub(crate) fn is_here() -> bool {
     !PLUGIN.is_empty()
 }

@@ -7,7 +7,6 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::collections::BTreeMap;
 
-/// An `<object>`.
 pub(super) struct Object {
     /// The object's type: "Package", "L3Cache", "PU" and so on.
     pub kind: String,

@@ -11,13 +11,11 @@ use perch_policy::{Mode, Modes, Topology};
 use crate::interface::MAX_BANDS;
 use crate::value::{Kind, Micros, Millis, Percent, Slot};
 
-/// A second, µs.
 const SECOND_US: u64 = 1_000_000;
 
 /// The highest number of a setting.
 #[derive(Clone, Copy)]
 pub(super) enum Most {
-    /// This one.
     Is(u64),
     /// The value of another setting: that one's name, and where its value is.
     Setting(&'static str, fn(&Tuning) -> u64),

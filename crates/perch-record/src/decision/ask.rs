@@ -68,7 +68,6 @@ impl KindTally {
     }
 }
 
-/// The tallies of all kinds.
 pub(crate) type Tallies = [KindTally; Kind::ALL.len()];
 
 /// The model of a kernel.

@@ -33,7 +33,6 @@ impl Tasks {
         slot
     }
 
-    /// Returns a task's row.
     pub fn row(&self, slot: usize) -> &Row<TaskRow> {
         &self.rows[slot]
     }

@@ -17,7 +17,6 @@ use crate::moment::{Class, CpuRow, GroupRow, Row, TaskRow, WakeUp};
 mod op {
     /// The CPUs of an affinity, by words; the affinity gets the next number.
     pub const AFFINITY: u64 = 1;
-    /// A wake-up.
     pub const WAKE_UP: u64 = 2;
     /// The rows of CPUs that had changed when the last wake-up's choice was made.
     pub const LATER: u64 = 3;

@@ -344,7 +344,6 @@ impl Groups {
         }
     }
 
-    /// Returns the groups of a domain.
     pub fn of_domain(&self, domain: usize) -> &[Shape] {
         &self.rings[domain].shapes
     }
@@ -354,7 +353,6 @@ impl Groups {
         self.rings[domain].yardstick
     }
 
-    /// Returns the sum of the capacities of a domain's groups.
     pub fn total_capacity(&self, domain: usize, cpus: &[CpuState]) -> u64 {
         let shapes = self.rings[domain].shapes.iter();
         shapes.map(|shape| self.capacity(shape, cpus).sum).sum()
@@ -382,7 +380,6 @@ impl Groups {
         }
     }
 
-    /// Returns the total of the sums of a domain's groups.
     pub fn total(&self, domain: usize, cpus: &[CpuState]) -> Sums {
         let shapes = self.rings[domain].shapes.iter();
         shapes.map(|shape| self.sums(shape, cpus)).sum()

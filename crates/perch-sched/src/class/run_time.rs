@@ -7,7 +7,6 @@
 pub(crate) struct RunTime {
     /// The time since which the run time is not yet accounted.
     pub start_ns: u64,
-    /// The run time in all.
     pub sum_ns: u64,
 }
 

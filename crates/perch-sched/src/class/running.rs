@@ -63,7 +63,6 @@ impl RunQueues {
         self.cpus[cpu].need_resched = false;
     }
 
-    /// Returns the task that runs on `cpu`.
     #[inline]
     pub(crate) fn current(&self, cpu: usize) -> Option<TaskId> {
         self.cpus[cpu].current

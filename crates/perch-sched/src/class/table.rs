@@ -38,7 +38,6 @@ pub(crate) struct Arrival {
 /// Who chooses the CPU of a task that wakes up, is forked or calls exec.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// The policy.
     Policy,
     /// The task stays on its CPU.
     Stays,

@@ -13,7 +13,6 @@ use crate::era::NICE_WEIGHT;
 use crate::id::{MaskId, TaskGroupId, TaskId};
 use crate::setup::NewTask;
 
-/// A task.
 #[derive(Debug)]
 pub struct Task {
     /// The policy's state of the task.

@@ -9,7 +9,6 @@ use crate::core::Life;
 use crate::id::{MaskId, TaskGroupId, TaskId};
 
 impl RunQueues {
-    /// Returns a task.
     #[inline]
     pub(crate) fn task(&self, task: TaskId) -> &Task {
         &self.tasks[task]

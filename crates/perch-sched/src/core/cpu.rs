@@ -12,7 +12,6 @@ use super::segment::Segment;
 use crate::balance::Search;
 use crate::hardware::Costs;
 
-/// A CPU.
 #[derive(Debug)]
 pub struct Cpu {
     /// The CPU's LLC domain, if it shares a last-level cache.

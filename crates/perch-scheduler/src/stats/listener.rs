@@ -127,7 +127,6 @@ impl Clients {
     }
 }
 
-/// What is asked for.
 struct Asked {
     is_get: bool,
     path: String,

@@ -13,7 +13,6 @@ use crate::abi::flag;
 pub(super) enum Place {
     /// That of a CPU.
     Local(usize),
-    /// The global one.
     Global,
     /// One that the program has made.
     User(usize),

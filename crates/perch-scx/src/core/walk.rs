@@ -39,7 +39,6 @@ impl Walk {
         0
     }
 
-    /// The next task.
     pub fn next(&mut self, queues: &Queues) -> Option<TaskId> {
         let queue = queues.user(self.queue as usize)?;
         let len = queue.len() as u64;

@@ -10,7 +10,6 @@ use super::system::System;
 use super::thread::{Phase, Progress, Thread, Threads};
 use crate::id::{ChannelId, CpuId, Id, IdVec, TaskId};
 
-/// A message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     /// Cache lines that the reader has to fetch.

@@ -29,7 +29,6 @@ struct Condition {
     signalled: VecDeque<(TaskId, TaskId)>,
     /// Of a barrier: number of tasks that came and did not leave.
     arrived: u32,
-    /// The line of all this.
     line: SharedLine,
 }
 

@@ -7,7 +7,6 @@ use super::system::System;
 use super::thread::Thread;
 use crate::id::{CounterId, IdVec};
 
-/// A counter.
 #[derive(Debug, Default)]
 struct Counter {
     next: u64,

@@ -23,9 +23,7 @@ struct CpuLock {
 /// A task that takes such locks.
 #[derive(Debug, Default)]
 struct Locker {
-    /// The CPU whose lock it holds.
     holds: Option<CpuId>,
-    /// The CPU for whose lock it spins.
     spins: Option<CpuId>,
 }
 

@@ -15,7 +15,6 @@ struct Place {
     fill: u64,
 }
 
-/// The data of all tasks.
 #[derive(Debug, Default)]
 pub struct TaskData {
     places: IdVec<TaskId, Option<Place>>,

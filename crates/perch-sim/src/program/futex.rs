@@ -26,7 +26,6 @@ struct Seat {
     waking: Vec<TaskId>,
     /// The moment at which the task that woke it began to wake.
     stamp_ns: u64,
-    /// The line of all this.
     line: SharedLine,
 }
 

@@ -55,11 +55,9 @@ pub enum Stop {
 
 /// Goes on with the next operation, or stops.
 enum Next {
-    /// The next one.
     Go,
     /// The next one, unless another task should have the CPU.
     Look,
-    /// Stops.
     Stop(Stop),
 }
 

@@ -20,7 +20,6 @@ use super::system::System;
 use super::thread::{Phase, Progress, Thread, Threads};
 use crate::id::{CpuId, IdVec, MutexId, TaskId};
 
-/// The word of a mutex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Word {
     /// 0.
@@ -32,7 +31,6 @@ enum Word {
     Contended,
 }
 
-/// A mutex.
 #[derive(Debug, Default)]
 struct Mutex {
     word: Word,

@@ -16,7 +16,6 @@ pub enum OutsideStop {
     Until(u64),
     /// It waits for a message.
     Waits,
-    /// It has ended.
     Ends,
 }
 

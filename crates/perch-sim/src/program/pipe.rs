@@ -21,7 +21,6 @@ use crate::id::{CpuId, Id, IdVec, PipeId, TaskId};
 /// Buffers of a pipe (`PIPE_DEF_BUFFERS`).
 const BUFFERS: usize = 16;
 
-/// A pipe.
 #[derive(Debug, Default)]
 struct Pipe {
     /// The messages, first come first served.

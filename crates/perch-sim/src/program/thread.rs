@@ -45,7 +45,6 @@ pub struct Thread {
     pub rounds: u64,
     /// The moment at which its period began, see [`Op::Next`].
     pub timer_ns: u64,
-    /// The task.
     pub task: TaskId,
     /// Its next operation.
     pub pc: u32,

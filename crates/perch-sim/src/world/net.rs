@@ -19,7 +19,6 @@ use crate::id::{ChannelId, IdVec, TaskId};
 #[derive(Debug)]
 pub struct Net {
     spec: Network,
-    /// The site of each channel's reader.
     readers: IdVec<ChannelId, Site>,
 }
 
@@ -39,7 +38,6 @@ impl Net {
         Some(Box::new(Net { spec, readers }))
     }
 
-    /// The site of a channel's reader.
     pub fn reader(&self, channel: ChannelId) -> Site {
         self.readers[channel]
     }

@@ -18,7 +18,6 @@ pub fn machine(name: &str) -> Arc<Machine> {
     Arc::new(library::load(name).expect("a machine of the library"))
 }
 
-/// A workload by its spec.
 pub fn workload(machine: &Machine, spec: &str) -> Workload {
     Workload::parse(spec, machine).expect("a workload that exists")
 }
@@ -207,7 +206,6 @@ pub struct Decision {
     pub examined: u64,
 }
 
-/// The decisions of a trace.
 pub fn decisions(trace: &str) -> Vec<Decision> {
     let number = |line: &str, key: &str| -> u64 {
         let at = line.find(key).unwrap_or_else(|| panic!("no {key} in {line}")) + key.len();

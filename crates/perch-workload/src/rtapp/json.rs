@@ -9,7 +9,6 @@ use super::error::JsonError;
 const DEEPEST: usize = 32;
 const TOO_DEEP: &str = "at most 32 levels";
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// The members of an object, in the order of the file.

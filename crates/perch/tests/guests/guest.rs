@@ -104,7 +104,6 @@ pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
     setup_with(machine, cpus, kernel, &programs, Clock::Host)
 }
 
-/// As [`setup`], of a deterministic guest.
 pub fn deterministic(machine: &Machine, cpus: Cpus) -> Setup {
     setup_with(machine, cpus, "", &programs, Clock::Deterministic)
 }
@@ -167,7 +166,6 @@ fn setup_with(
     setup
 }
 
-/// Boots a guest.
 pub fn boot(setup: &Setup) -> Guest {
     let guest = Guest::boot(setup).unwrap_or_else(|error| panic!("{error}"));
     println!(

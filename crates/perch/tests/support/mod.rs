@@ -58,14 +58,12 @@ pub fn refused(line: &str, words: &[&str]) {
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
-/// A directory of this test's own.
 pub fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&path).expect("a directory for tests");
     path
 }
 
-/// A file of this test's own.
 pub fn file(test: &str, name: &str, content: impl AsRef<[u8]>) -> String {
     let path = directory(test).join(name);
     std::fs::write(&path, content).expect("a file for tests");

@@ -125,7 +125,6 @@ impl RunQueues {
 
 /// What the choice of a CPU is based on.
 impl RunQueues {
-    /// Returns the weight of `task`.
     pub(crate) fn weight(&self, task: TaskId) -> u32 {
         self.fair.entity_of(task).weight
     }

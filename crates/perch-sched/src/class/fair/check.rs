@@ -13,7 +13,6 @@ use crate::id::{EntityId, IdVec, QueueId, TaskId};
 use crate::{Violation, hold};
 
 impl RunQueues {
-    /// Returns the numbers of all queues.
     fn queue_numbers(&self) -> impl Iterator<Item = QueueId> + use<> {
         self.fair.queues.ids()
     }

@@ -74,7 +74,6 @@ pub struct Mean {
     at: i64,
 }
 
-/// Returns the mean of a queue.
 pub fn mean(fair: &FairQueue, current: Option<&Entity>) -> Mean {
     Mean { weight: totals(fair, current).0, at: virtual_time(fair, current) }
 }

@@ -18,7 +18,6 @@ pub struct Entity {
     /// EEVDF: the lag at the last dequeue, in virtual nanoseconds; positive when the entity is owed
     /// time.
     pub vlag: i64,
-    /// The time that the entity has run.
     pub run: RunTime,
     /// The entity's run time at the beginning of its turn, in nanoseconds.
     pub picked_sum_ns: u64,
@@ -52,7 +51,6 @@ pub struct Entity {
 /// The task or group that an entity stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A task.
     Task(TaskId),
     /// A group on one CPU, by its queue there.
     Group(QueueId),

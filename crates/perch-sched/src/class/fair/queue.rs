@@ -15,7 +15,6 @@ pub struct Waiting {
     pub key: i64,
     /// The vruntime, which is the key in CFS.
     pub vruntime: i64,
-    /// The weight.
     pub weight: u32,
     /// The entity's number, which for a task is the task's own.
     pub entity: EntityId,

@@ -22,7 +22,6 @@ pub(crate) struct FairState {
     pub(super) groups: TaskGroups,
     /// For each CPU, the number of times that it picked a task of this class.
     pub(super) choices: Vec<u64>,
-    /// The era's rules.
     pub(super) rules: EraRules,
     pub(super) tick_ns: u64,
 }

@@ -17,7 +17,6 @@ pub struct CpuPri {
     cpus: Vec<u64>,
     /// The number of CPUs of each level.
     counts: [u32; LEVELS],
-    /// The levels that have CPUs.
     levels: u128,
     words: usize,
 }
@@ -33,7 +32,6 @@ impl CpuPri {
         CpuPri { of_cpu: vec![0; nr_cpus], cpus, counts, levels: 1, words }
     }
 
-    /// Returns the level of `cpu`.
     pub fn level(&self, cpu: usize) -> u8 {
         self.of_cpu[cpu]
     }

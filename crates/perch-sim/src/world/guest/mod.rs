@@ -35,7 +35,6 @@ const VCPU_BITS: u32 = 8;
 
 /// The kinds of interrupts for a vCPU, in the tag of the event.
 mod interrupt {
-    /// Its tick.
     pub const TICK: u32 = 0;
     /// A packet has come for its guest.
     pub const PACKET: u32 = 1;
@@ -73,7 +72,6 @@ struct Vcpu {
 pub struct Job {
     /// It goes to the guest, not from it.
     pub inward: bool,
-    /// The channel.
     pub channel: ChannelId,
     /// The message's cache lines.
     pub lines: u32,
@@ -109,7 +107,6 @@ struct Elsewhere {
 
 /// The virtual machines of a run, and the place of every task.
 pub struct Guests {
-    /// By task.
     places: IdVec<TaskId, Place>,
     /// By task; empty if all tasks are this machine's.
     elsewhere: IdVec<TaskId, Elsewhere>,
@@ -178,7 +175,6 @@ impl Guests {
         }
     }
 
-    /// The place of a task.
     #[inline]
     pub fn place(&self, task: TaskId) -> Place {
         self.places[task]

@@ -34,7 +34,6 @@ struct Vcpu {
 /// A task that a vCPU took from another one's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stolen {
-    /// The task.
     pub task: TaskId,
     /// The vCPU whose queue it was on.
     pub from: VcpuId,

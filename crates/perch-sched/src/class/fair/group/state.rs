@@ -109,7 +109,6 @@ impl TaskGroups {
         (queue != QueueId::NONE).then_some(queue)
     }
 
-    /// Returns whether there are any groups.
     #[inline]
     pub fn any(&self) -> bool {
         !self.groups.is_empty()
@@ -123,7 +122,6 @@ impl TaskGroups {
         &mut self.places[(queue.0 - self.cpus) as usize]
     }
 
-    /// Returns the group of a group's queue.
     pub(super) fn group_of(&self, queue: QueueId) -> &Group {
         &self.groups[self.place(queue).group]
     }

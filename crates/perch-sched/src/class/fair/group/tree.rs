@@ -47,7 +47,6 @@ impl FairState {
         self.queues.at_mut(cpu)
     }
 
-    /// The entity of a task.
     #[inline]
     pub(in crate::class::fair) fn entity_of(&self, task: TaskId) -> &Entity {
         &self.entities[EntityId::of_task(task)]
@@ -101,7 +100,6 @@ impl FairState {
         }
     }
 
-    /// Returns the CPU of a queue.
     #[inline]
     pub(in crate::class::fair) fn cpu_of(&self, queue: QueueId) -> usize {
         match self.groups.place_number(queue) {
