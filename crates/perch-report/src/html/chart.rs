@@ -2,16 +2,22 @@
 //! Charts as SVG. The charts use a handful of fixed colours, to which the page's style gives their
 //! look in light, in dark and on paper; a marker or a dash repeats whatever a colour tells.
 
+use std::fmt::Write;
+
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+mod tails;
+
 use super::escape::escape;
 
+pub use tails::tails;
+
 /// The colour of texts and axes. style.css identifies the colours by these values.
-const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 /// The colour of the lines behind a chart.
 const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 /// The colours of the series, in order.
@@ -24,7 +30,7 @@ const SERIES: [RGBColor; 5] = [
 ];
 
 /// The width of a chart in pixels, before the page scales it.
-const WIDTH: u32 = 720;
+pub const WIDTH: u32 = 720;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
@@ -70,6 +76,8 @@ pub struct Axis<'a> {
 pub enum Ticks<'a> {
     /// The value itself; an axis of values begins at 0.
     Numbers,
+    /// The value itself; the axis begins near the least value.
+    Near,
     /// Ten to the value's power: the axis is logarithmic.
     Powers,
     /// The names of the places 0, 1, 2 …
@@ -84,22 +92,37 @@ pub struct Words<'a> {
     pub said: &'a str,
 }
 
+impl Words<'_> {
+    /// Returns the element's attributes, with a blank behind them.
+    pub fn attributes(&self) -> String {
+        format!("role=\"img\" aria-label=\"{}\" ", escape(self.name))
+    }
+
+    /// Returns the element's first elements.
+    pub fn elements(&self) -> String {
+        let [name, said] = [self.name, self.said].map(escape);
+        format!("<title>{name}</title><desc>{said}</desc>")
+    }
+}
+
 fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
 /// Draws a chart, and adds a description for readers who cannot see it.
-fn svg(height: u32, words: &Words, draw: impl FnOnce(&Area) -> Result<(), Failed>) -> String {
+pub(super) fn svg(
+    height: u32,
+    words: &Words,
+    draw: impl FnOnce(&Area) -> Result<(), Failed>,
+) -> String {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
         draw(&root).expect("a string takes what is drawn");
         root.present().expect("a string takes what is drawn");
     }
-    let [name, said] = [words.name, words.said].map(escape);
-    let begin = format!("<svg role=\"img\" aria-label=\"{name}\" ");
-    let svg = svg.replacen("<svg ", &begin, 1);
-    svg.replacen('>', &format!("><title>{name}</title><desc>{said}</desc>"), 1)
+    let svg = svg.replacen("<svg ", &format!("<svg {}", words.attributes()), 1);
+    svg.replacen('>', &format!(">{}", words.elements()), 1)
 }
 
 /// The room on each side of a range, as a share of its largest number: on a narrower axis the
@@ -233,6 +256,7 @@ fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), F
 fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {
     let place = |axis: &Axis, at: f64| match axis.ticks {
         Ticks::Numbers => number(at),
+        Ticks::Near => near(at),
         // Two digits are enough for a number at a line of the grid.
         Ticks::Powers => {
             let (value, last) = (10f64.powf(at), 10f64.powf(at.floor() - 1.0));
@@ -249,7 +273,7 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
     };
     let places = match x.ticks {
         Ticks::Names(names) => names.len().max(2),
-        Ticks::Numbers | Ticks::Powers => 9,
+        Ticks::Numbers | Ticks::Near | Ticks::Powers => 9,
     };
     chart
         .configure_mesh()
@@ -265,6 +289,16 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
         .x_label_formatter(&|at| place(x, *at))
         .y_label_formatter(&|at| place(y, *at))
         .draw()
+}
+
+/// Returns a number with the digits that tell it from its neighbours on an axis that does not begin at 0.
+fn near(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1_000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
 }
 
 /// Returns a number with few digits, since it stands at an axis.
@@ -358,4 +392,65 @@ pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> Stri
         }
         Ok(())
     })
+}
+
+/// Draws the spread of iterations: each iteration is a tick, and a box over the ticks reaches from
+/// the first to the third quartile, with the median in it.
+pub fn spreads(words: &Words, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
+    const ROW: i32 = 42;
+    const NAMES: i32 = 110;
+    let all = || arms.iter().flat_map(|(_, values)| values.iter().copied());
+    let scale = range(all(), false);
+    let height = (ROW * arms.len() as i32 + 40) as u32;
+    let room = f64::from(WIDTH as i32 - NAMES - 30);
+    let place = |value: f64| {
+        NAMES + ((value - scale.start) / (scale.end - scale.start) * room).round() as i32
+    };
+    let mut paths = String::new();
+    let drawn = svg(height, words, |root| {
+        for (row, (name, values)) in arms.iter().enumerate() {
+            let middle = ROW * row as i32 + ROW / 2;
+            let color = SERIES[row % SERIES.len()];
+            let right = text(13).pos(Pos::new(HPos::Right, VPos::Center));
+            root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
+            let mut sorted = values.clone();
+            sorted.retain(|value| value.is_finite());
+            sorted.sort_by(f64::total_cmp);
+            // One path holds all ticks: an element for each tick would be most of the page.
+            let at = sorted.iter().map(|value| place(*value));
+            let mut at: Vec<i32> = at.collect();
+            at.dedup();
+            let ticks = at.iter().map(|x| format!("M{x} {}v8", middle - 4));
+            let (d, RGBColor(r, g, b)) = (ticks.collect::<String>(), color);
+            let _ = writeln!(paths, "<path d=\"{d}\" stroke=\"#{r:02X}{g:02X}{b:02X}\"/>");
+            if sorted.is_empty() {
+                continue;
+            }
+            let at =
+                |share: f64| place(sorted[(share * (sorted.len() - 1) as f64).round() as usize]);
+            let corners = [(at(0.25), middle - 12), (at(0.75), middle + 12)];
+            root.draw(&Rectangle::new(corners, INK.stroke_width(1)))?;
+            let median = vec![(at(0.5), middle - 15), (at(0.5), middle + 15)];
+            root.draw(&PathElement::new(median, INK.stroke_width(3)))?;
+        }
+        let y = ROW * arms.len() as i32 + 8;
+        root.draw(&PathElement::new(
+            vec![(NAMES, y), (WIDTH as i32 - 30, y)],
+            INK.stroke_width(1),
+        ))?;
+        for step in 0..=4 {
+            let value = scale.start + (scale.end - scale.start) * f64::from(step) / 4.0;
+            let x = place(value);
+            root.draw(&PathElement::new(vec![(x, y), (x, y + 4)], INK.stroke_width(1)))?;
+            let below = text(12).pos(Pos::new(HPos::Center, VPos::Top));
+            let unit = if step == 4 { format!(" {unit}") } else { String::new() };
+            root.draw(&Text::new(
+                format!("{}{unit}", crate::figure::figure(value)),
+                (x, y + 8),
+                below,
+            ))?;
+        }
+        Ok(())
+    });
+    drawn.replacen("</svg>", &format!("{paths}</svg>"), 1)
 }

@@ -3,6 +3,7 @@
 //! chart stands its table.
 
 mod chart;
+mod course;
 mod escape;
 mod machine;
 mod overview;
@@ -154,7 +155,21 @@ fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&Cel
     let title = overview::sheet_title(sheet);
     let id = overview::anchor(section, &title);
     let _ = writeln!(body, "<h3 id=\"{id}\">{}</h3>", escape(&title));
-    sweeps(body, sheet, cells, &title);
+    if let Some(found) = &sheet.iterations {
+        let arms: Vec<(String, Vec<f64>)> =
+            sheet.arms.iter().cloned().zip(found.values.iter().cloned()).collect();
+        let unit = &sheet.rows[0].unit;
+        let caption = format!(
+            "Iterations of {}: each a tick, the box from the first to the third quartile, the bar \
+             in it the median.",
+            found.workload
+        );
+        let words = Words { name: &format!("{title}: iterations"), said: &caption };
+        let svg = chart::spreads(&words, unit, &arms);
+        captioned(body, &svg, &caption);
+    } else {
+        sweeps(body, sheet, cells, &title);
+    }
     rows(body, sheet, cells);
 }
 
@@ -285,8 +300,7 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
     }
     let names: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
     for sheet in Sheet::of_comparison(found) {
-        // A score's statistics have a sheet of their own.
-        if sheet.benchmark != found.workload {
+        if sheet.iterations.is_some() {
             sheet_section(body, section, &sheet, &[]);
             continue;
         }
@@ -301,18 +315,19 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
         }
         rows(body, &sheet, &[]);
     }
+    course::courses(body, title, found);
     if !found.latency.is_empty() {
         body.push_str("<h3>Wake-up latency</h3>\n");
-        ran::percentiles(body, &found.latency);
+        ran::curves(body, title, &found.latency);
     }
     for machine in machines(std::slice::from_ref(&found.machine_toml)) {
         body.push_str("<h3>Where tasks ran</h3>\n");
-        ran::where_ran(body, &machine, &found.cpus, "");
+        ran::where_ran(body, title, &machine, &found.cpus, "");
     }
     for (what, counted) in crate::comparison::counted(found) {
-        // The CPUs on which tasks ran tell these decisions and more.
-        let is_told = what == "decisions by chosen CPU" && !found.cpus.is_empty();
-        if counted.iter().any(CountRow::occurred) && !is_told {
+        // The drawing shows these decisions and more: it shows the CPUs on which tasks ran.
+        let is_drawn = what == "decisions by chosen CPU" && !found.cpus.is_empty();
+        if counted.iter().any(CountRow::occurred) && !is_drawn {
             let said = match found.place {
                 None => "Per simulated second, mean of the repetitions.",
                 Some(_) => "Per second of the guest that recorded them.",

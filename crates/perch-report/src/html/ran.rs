@@ -17,11 +17,18 @@ use crate::latency::{rounded, said};
 /// A table of CPUs has at most so many rows; more rows are put together.
 const MOST_ROWS: usize = 32;
 
-/// Adds a table of the percentiles that have a name.
-pub fn percentiles(body: &mut String, found: &[WakeLatency]) {
+/// Draws all percentiles as curves, and adds a table of those that have a name.
+pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
     if found.iter().all(|arm| arm.buckets.is_empty()) {
         return;
     }
+    let arms: Vec<(String, Vec<[u64; 2]>)> =
+        found.iter().map(|arm| (arm.arm.clone(), arm.buckets.clone())).collect();
+    let caption = "Time from wake-up to running that so many of the wake-ups did not exceed. Both \
+                   axes are logarithmic; marks at the 50th, 90th, 99th and 99.9th percentile. Lower \
+                   is better.";
+    let words = Words { name: &format!("{title}: wake-up latency by percentile"), said: caption };
+    captioned(body, &chart::tails(&words, &arms), caption);
     let mut head = heads(&["microseconds", "wake-ups", "mean"]);
     let names = found.iter().take(1).flat_map(|arm| arm.percentiles());
     head.extend(names.map(|(name, _)| name.to_string()));
@@ -115,8 +122,8 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
 }
 
-/// Adds a table of each CPU's busy time, by arm.
-pub fn where_ran(body: &mut String, found: &Machine, cpus: &[ArmCpus], which: &str) {
+/// Draws the machine with each CPU's busy time, by arm.
+pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpus], which: &str) {
     // A result is a file that somebody may have changed.
     let fits = |arm: &&ArmCpus| arm.busy_pct.len() == found.cpus.len();
     let arms: Vec<(&str, &[f64])> =
@@ -124,8 +131,19 @@ pub fn where_ran(body: &mut String, found: &Machine, cpus: &[ArmCpus], which: &s
     if arms.is_empty() {
         return;
     }
-    let said = format!("The share of time that each CPU of {} was busy{which}.", found.name);
-    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&said));
+    let caption = format!(
+        "The share of time that each CPU of {} was busy{which}: the height of its bar, and below it \
+         in percent. CPUs are in the order of their numbers within their boxes{}.",
+        found.name,
+        match (found.clusters() > 0, found.has_smt()) {
+            (true, true) => "; the smaller ones are clusters and cores",
+            (true, false) => "; the smaller ones are clusters",
+            (false, true) => "; the smallest are cores with their threads",
+            (false, false) => "",
+        }
+    );
+    let words = Words { name: &format!("{title}: where tasks ran"), said: &caption };
+    captioned(body, &machine::draw(found, &words, &arms), &caption);
     let head = heads(&["busy"]).into_iter();
     let head: Vec<String> = head.chain(arms.iter().map(|(arm, _)| arm.to_string())).collect();
     table(body, &head, &machine::rows(found, MOST_ROWS, &arms));
@@ -164,7 +182,7 @@ pub fn of_table(
     head(body, "wake-up latency");
     match loads[..] {
         [load] if !load.latency.iter().all(|arm| arm.buckets.is_empty()) => {
-            percentiles(body, &load.latency);
+            curves(body, title, &load.latency);
         }
         _ => by_load(body, title, &loads),
     }
@@ -203,6 +221,6 @@ pub fn of_table(
             (Some(row), 2..) => format!(", at {row}, where the arms differ most"),
             _ => String::new(),
         };
-        where_ran(body, found, &load.cpus, &which);
+        where_ran(body, title, found, &load.cpus, &which);
     }
 }

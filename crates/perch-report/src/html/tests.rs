@@ -77,10 +77,11 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     let results = [experiment("n=1").to_string(), compared().to_string()];
     let results: Vec<Results> = results.iter().map(|t| Results::parse(t).unwrap()).collect();
     let page = html(&results, "0.1.0");
-    // The page has charts for agreement and tbench, a score and three kinds of counts.
-    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 6);
-    assert_eq!(count(&page, "<title>"), 1 + 6);
-    assert_eq!((count(&page, "<desc>"), count(&page, "<figcaption>")), (6, 6));
+    // The page has charts for agreement and tbench, a score, latency, the machine and three kinds
+    // of counts.
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 8);
+    assert_eq!(count(&page, "<title>"), 1 + 8);
+    assert_eq!((count(&page, "<desc>"), count(&page, "<figcaption>")), (8, 8));
     assert_eq!(count(&page, "<table>"), 7);
     assert_eq!(count(&page, "<h2 id="), 2);
     assert!(page.contains("Scan &lt;first&gt; &amp; &quot;last&quot;"));
@@ -91,14 +92,15 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     }
 }
 
-/// The page of an experiment's loads has the same parts: its CPUs are those of the load where
-/// the arms differ most.
+/// The page of an experiment's loads has the same parts: it draws the load where the arms differ
+/// most.
 #[test]
 fn what_an_experiments_loads_did_is_shown_by_table() {
     let results = Results::parse(&with_loads("n=1").to_string()).unwrap();
     let page = html(&[results], "0.1.0");
-    // The page has charts for agreement and tbench, latency by load, reasons and distances.
-    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 5);
+    // The page has charts for agreement and tbench, latency by load, reasons, distances and the
+    // machine.
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 6);
     assert_eq!(count(&page, "<table>"), 5);
     for what in [
         "at n=64, where the arms differ most",
@@ -121,21 +123,29 @@ fn what_does_not_fit_together_is_left_out() {
     found["cpus"][0]["busy_pct"] = json!([1.0]);
     found["cpus"][1]["busy_pct"] = json!([]);
     found["latency"] = json!([]);
-    let tables = |found: &serde_json::Value| {
-        count(&html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0"), "<table>")
-    };
-    // The score and three kinds of counts.
-    assert_eq!(tables(&found), 4);
+    let page = html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0");
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 4);
     found["machine_toml"] = json!("name = 3");
     found["latency"] = json!([waited("a", 1)]);
-    assert_eq!(tables(&found), 5);
+    let page = html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0");
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 5);
 }
 
+/// Every CPU of the largest machines has a bar with its figure, in the page's width.
 #[test]
-fn the_largest_machines_have_a_table_of_their_parts() {
+fn machines_are_drawn_with_every_cpu_in_the_width_of_the_page() {
     for name in perch_machine::library::names() {
         let machine = perch_machine::resolve(name).unwrap();
-        let shares = vec![1.0; machine.cpus.len()];
+        let shares: Vec<f64> = (0..machine.cpus.len()).map(|cpu| (cpu % 101) as f64).collect();
+        let words = Words { name: "a", said: "b" };
+        let svg = machine::draw(&machine, &words, &[("one", &shares), ("two", &shares)]);
+        let figures = svg.split("text-anchor=\"middle\"").nth(1).unwrap();
+        assert_eq!(count(figures, "<text "), 2 * machine.cpus.len(), "{name}");
+        assert!(svg.len() < 2000 + 200 * machine.cpus.len(), "{name}: {}", svg.len());
+        for x in svg.split('M').skip(1) {
+            let x: i32 = x.split(' ').next().unwrap().parse().unwrap();
+            assert!((0..chart::WIDTH as i32).contains(&x), "{name}: {x}");
+        }
         let rows = machine::rows(&machine, 32, &[("one", &shares)]);
         assert!((1..=32).contains(&rows.len()), "{name}: {}", rows.len());
     }
@@ -179,4 +189,33 @@ fn what_is_no_result_is_refused_in_words() {
         let error = Results::parse(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// A comparison that measured for a time has a chart of its first score over that time, with a line where
+/// an arm's transient ended; a score that was steady has none beyond the first.
+#[test]
+fn scores_are_drawn_over_the_measured_time_with_the_end_of_a_transient() {
+    let mut found = compared();
+    let before =
+        count(&html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0"), "<svg role=\"img\"");
+    found["window"] = json!({"warmup_ms": 250.0, "measure_ms": 250.0, "balance_ms": 96.0});
+    let second = found["scores"][0].clone();
+    found["scores"].as_array_mut().unwrap().push(second);
+    for score in 0..2 {
+        for arm in 0..2 {
+            found["scores"][score]["arms"][arm]["course"] = json!([1.0, null, 3.0, 4.0]);
+        }
+    }
+    let drawn =
+        |found: &serde_json::Value| html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0");
+    let page = drawn(&found);
+    // The second score has its bars, and no course.
+    assert_eq!(count(&page, "<svg role=\"img\""), before + 2);
+    assert_eq!(count(&page, "over the measured time\""), 1);
+    assert!(!page.contains("not settled before"));
+    found["scores"][1]["arms"][1]["transient_ms"] = json!(300.0);
+    let page = drawn(&found);
+    assert_eq!(count(&page, "over the measured time\""), 2);
+    assert!(page.contains("b not settled before"));
+    assert!(page.contains("time alone still changed rate of b until 300 ms"), "{page}");
 }

@@ -67,6 +67,15 @@ impl Row {
     }
 }
 
+/// The iterations from which a sheet's statistics are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iterations {
+    /// The workload that ran, in the syntax of `perch compare`.
+    pub workload: String,
+    /// The values by arm, in the unit of the sheet.
+    pub values: Vec<Vec<f64>>,
+}
+
 /// One table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
@@ -79,6 +88,8 @@ pub struct Sheet {
     pub arms: Vec<String>,
     /// The rows, at least one.
     pub rows: Vec<Row>,
+    /// The iterations, where the rows are statistics.
+    pub iterations: Option<Iterations>,
 }
 
 impl Sheet {
@@ -87,17 +98,25 @@ impl Sheet {
     pub fn of_report(report: &Report) -> Vec<Sheet> {
         let place = |cell: &CellReport| (cell.benchmark.clone(), cell.place.clone());
         let tables = report.cells.chunk_by(|a, b| place(a) == place(b));
-        tables.map(Sheet::of_cells).collect()
+        tables.map(|cells| Sheet::of_cells(report, cells)).collect()
     }
 
-    fn of_cells(cells: &[CellReport]) -> Sheet {
+    fn of_cells(report: &Report, cells: &[CellReport]) -> Sheet {
         let first = &cells[0];
+        let iterations = report
+            .iterations
+            .iter()
+            .find(|found| (&found.benchmark, &found.place) == (&first.benchmark, &first.place));
         let further = first.further.iter().map(|arm| arm.arm.clone());
         Sheet {
             benchmark: first.benchmark.clone(),
             place: first.place.clone(),
             arms: ["baseline", "patched"].map(str::to_string).into_iter().chain(further).collect(),
             rows: cells.iter().map(Row::of_cell).collect(),
+            iterations: iterations.map(|found| Iterations {
+                workload: found.workload.clone(),
+                values: found.arms.iter().map(|arm| arm.values.clone()).collect(),
+            }),
         }
     }
 
@@ -105,11 +124,12 @@ impl Sheet {
     /// table of all.
     pub fn of_comparison(comparison: &Comparison) -> Vec<Sheet> {
         let arms: Vec<String> = comparison.arms.iter().map(|arm| arm.name.clone()).collect();
-        let sheet = |benchmark: &str, rows| Sheet {
+        let sheet = |benchmark: &str, rows, iterations| Sheet {
             benchmark: benchmark.to_string(),
             place: String::new(),
             arms: arms.clone(),
             rows,
+            iterations,
         };
         let mut means = Vec::new();
         let mut sheets = Vec::new();
@@ -146,10 +166,14 @@ impl Sheet {
                 });
                 row(name, better(name, score.higher_is_better), figures.collect())
             });
-            sheets.push(sheet(&score.name, rows.collect()));
+            let iterations = Iterations {
+                workload: comparison.workload.clone(),
+                values: score.arms.iter().map(|a| a.iterations.clone()).collect(),
+            };
+            sheets.push(sheet(&score.name, rows.collect(), Some(iterations)));
         }
         if !means.is_empty() {
-            sheets.insert(0, sheet(&comparison.workload, means));
+            sheets.insert(0, sheet(&comparison.workload, means, None));
         }
         sheets
     }

@@ -30,6 +30,7 @@ pub(super) fn sheet(benchmark: &str, arms: &[&str], rows: Vec<Row>) -> Sheet {
         place: "node0".to_string(),
         arms: arms.iter().map(|arm| arm.to_string()).collect(),
         rows,
+        iterations: None,
     }
 }
 
