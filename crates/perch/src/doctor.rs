@@ -79,7 +79,7 @@ impl Mark {
 }
 
 /// A check of `perch doctor`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Check {
     /// Its name, which stays the same in later versions.
     name: &'static str,

@@ -55,9 +55,8 @@ impl About {
     /// A detected machine under a kernel.
     pub fn new(machine: &Machine, kernel: String, modes: Modes) -> About {
         let cpus = machine.cpus.len();
-        let named = machine.description.split_once(&format!(", {cpus} CPUs"));
         About {
-            machine: named.map_or(machine.name.as_str(), |(name, _)| name).to_string(),
+            machine: processor(machine).to_string(),
             kernel,
             modes: modes.to_string(),
             band: String::new(),
@@ -65,6 +64,13 @@ impl About {
             cpus: cpus as u64,
         }
     }
+}
+
+/// The name of a machine's processor, or of the machine where nobody detected it.
+pub fn processor(machine: &Machine) -> &str {
+    // It comes first where the machine was detected.
+    let named = machine.description.split_once(&format!(", {} CPUs", machine.cpus.len()));
+    named.map_or(machine.name.as_str(), |(name, _)| name)
 }
 
 /// How often one reason decided.

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use perch_machine::{CapacitySource, Machine, MachineError, cpulist};
 use perch_policy::Mode;
 use perch_scheduler::doctor::{Diagnosis, Functions, Groups, Load, RealTime, Rights, Task, Unlike};
+use perch_scheduler::stats::processor;
 
 use super::{CONFIGURATION, Check, Checks, Mark};
 
@@ -21,35 +22,48 @@ const NAMED: usize = 5;
 /// Characters of a line of words; only a hostile file has more to say.
 const MOST_CHARS: usize = 2000;
 
+/// What a check says, whether it came to its end or something that it needs is not there.
+type Said = Result<Check, Check>;
+
+/// A check's name, and the check.
+type Named = (&'static str, fn(&Diagnosis) -> Said);
+
+/// The checks before those of the mechanisms.
+const FIRST: [Named; 9] = [
+    ("kernel", kernel),
+    ("btf", btf),
+    ("rights", rights),
+    ("scheduler", scheduler),
+    ("functions", functions),
+    ("task-groups", task_groups),
+    ("machine", machine),
+    ("offline-cpus", offline),
+    ("capacities", capacities),
+];
+
+/// The checks behind them.
+const LAST: [Named; 8] = [
+    ("memory", memory),
+    ("isolated-cpus", isolated),
+    ("cgroups", cgroups),
+    ("cpu-limits", limits),
+    ("idle-groups", idle_groups),
+    ("processes", processes),
+    ("real-time", real_time),
+    (CONFIGURATION, configuration),
+];
+
 impl Checks {
     /// Puts what was found into words.
     pub(super) fn of(found: &Diagnosis) -> Checks {
-        let mut checks = vec![
-            kernel(found),
-            btf(found),
-            rights(found.rights),
-            scheduler(found),
-            functions(found),
-            task_groups(found),
-            machine(found),
-            offline(found),
-            capacities(found),
-        ];
-        checks.extend(mechanisms(found));
-        checks.extend([
-            memory(found),
-            isolated(found),
-            cgroups(found),
-            limits(found),
-            idle_groups(found),
-            processes(found),
-            real_time(found),
-            configuration(found),
-        ]);
-        let can_run = checks.iter().all(|check| check.mark != Mark::Problem);
+        let all = |named: &[Named]| -> Vec<Check> {
+            let said = named.iter().map(|(name, look)| (name, look(found)));
+            said.map(|(name, said)| Check { name, ..said.unwrap_or_else(|lack| lack) }).collect()
+        };
+        let checks = [all(&FIRST), mechanisms(found), all(&LAST)].concat();
         Checks {
             kernel: plain(&found.version),
-            can_run,
+            can_run: checks.iter().all(|check| check.mark != Mark::Problem),
             modes: found.load.as_ref().ok().map(|load| load.modes.to_string()),
             checks,
         }
@@ -72,14 +86,25 @@ fn plain(text: &str) -> String {
     out
 }
 
-fn check(name: &'static str, mark: Mark, found: impl Display) -> Check {
-    Check { name, mark, found: plain(&found.to_string()), to_do: None }
+fn check(mark: Mark, found: impl Display) -> Check {
+    Check { name: "", mark, found: plain(&found.to_string()), to_do: None }
 }
 
-impl Check {
-    fn advise(self, what: impl Display) -> Check {
-        Check { to_do: Some(plain(&what.to_string())), ..self }
-    }
+fn ok(found: impl Display) -> Said {
+    Ok(check(Mark::Ok, found))
+}
+
+fn note(found: impl Display) -> Said {
+    Ok(check(Mark::Note, found))
+}
+
+fn unknown(error: impl Display) -> Check {
+    check(Mark::Unknown, error)
+}
+
+/// Something to do about what was found.
+fn advise(mark: Mark, found: impl Display, to_do: impl Display) -> Said {
+    Ok(Check { to_do: Some(plain(&to_do.to_string())), ..check(mark, found) })
 }
 
 /// The first of some things, and how many more there are.
@@ -105,96 +130,80 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn kernel(found: &Diagnosis) -> Check {
-    const NAME: &str = "kernel";
+fn kernel(found: &Diagnosis) -> Said {
     if let Err(error) = &found.sched_ext {
-        let check = check(NAME, Mark::Problem, error);
-        return check
-            .advise("boot such a kernel (Debian's forky, sid and trixie-backports have one)");
+        let to_do = "boot such a kernel (Debian's forky, sid and trixie-backports have one)";
+        return advise(Mark::Problem, error, to_do);
     }
     let has = format!("Linux {} has sched_ext", found.version);
     match version(&found.version) {
         Some(version) if version < OLDEST => {
             let (major, minor) = OLDEST;
-            let words = format!("{has}; nobody has loaded perch into one before {major}.{minor}");
-            check(NAME, Mark::Note, words)
+            note(format!("{has}; nobody has loaded perch into one before {major}.{minor}"))
         }
-        _ => check(NAME, Mark::Ok, has),
+        _ => ok(has),
     }
 }
 
-fn btf(found: &Diagnosis) -> Check {
-    const NAME: &str = "btf";
+fn btf(found: &Diagnosis) -> Said {
     match &found.btf {
-        Ok(()) => check(NAME, Mark::Ok, "the kernel describes its types"),
-        Err(error) => check(NAME, Mark::Problem, error).advise("boot a kernel that is built so"),
+        Ok(()) => ok("the kernel describes its types"),
+        Err(error) => advise(Mark::Problem, error, "boot a kernel that is built so"),
     }
 }
 
-fn rights(rights: Rights) -> Check {
-    const NAME: &str = "rights";
-    match rights {
-        Rights::Enough => check(NAME, Mark::Ok, "this user may load a scheduler"),
-        Rights::User => check(
-            NAME,
+fn rights(found: &Diagnosis) -> Said {
+    match found.rights {
+        Rights::Enough => ok("this user may load a scheduler"),
+        Rights::User => advise(
             Mark::Note,
             "this user may not load a scheduler, which needs CAP_BPF and CAP_PERFMON",
-        )
-        .advise("sudo perch run"),
-        Rights::Withheld => {
-            check(NAME, Mark::Problem, "root lacks CAP_BPF and CAP_PERFMON here, as in a container")
-                .advise("run perch on the host, or give the container both")
-        }
+            "sudo perch run",
+        ),
+        Rights::Withheld => advise(
+            Mark::Problem,
+            "root lacks CAP_BPF and CAP_PERFMON here, as in a container",
+            "run perch on the host, or give the container both",
+        ),
     }
 }
 
-fn scheduler(found: &Diagnosis) -> Check {
-    const NAME: &str = "scheduler";
+fn scheduler(found: &Diagnosis) -> Said {
     match &found.free {
-        Ok(()) => check(NAME, Mark::Ok, "no sched_ext scheduler is loaded"),
+        Ok(()) => ok("no sched_ext scheduler is loaded"),
         Err(error) => {
             let words = error.to_string();
             let (what, to_do) = words.split_once("; ").unwrap_or((&words, "stop it first"));
-            check(NAME, Mark::Problem, what).advise(to_do)
+            advise(Mark::Problem, what, to_do)
         }
     }
 }
 
-fn functions(found: &Diagnosis) -> Check {
-    const NAME: &str = "functions";
-    let found = match &found.functions {
-        Ok(Some(found)) => found,
-        Ok(None) => return check(NAME, Mark::Unknown, "the kernel has no BTF that names them"),
-        Err(error) => return check(NAME, Mark::Unknown, error),
-    };
+fn functions(found: &Diagnosis) -> Said {
+    let found = found.functions.as_ref().map_err(unknown)?;
+    let found = found.as_ref().ok_or_else(|| unknown("the kernel has no BTF that names them"))?;
     let Functions { needed, missing, unlike, .. } = found;
     let mut faults = Vec::new();
-    if !missing.is_empty() {
-        faults.push(format!(
-            "the kernel lacks {} of {needed} functions: {}",
-            missing.len(),
-            list(missing, String::clone)
-        ));
-    }
+    let mut to_do = String::new();
     if !unlike.is_empty() {
         faults.push(format!(
             "the kernel describes {} with other arguments than sched_ext's callers pass: {}",
             count(unlike.len(), "function"),
             list(unlike, in_words)
         ));
+        to_do =
+            "try another build of the kernel; no scheduler that calls these functions loads there"
+                .to_string();
     }
-    match (missing.is_empty(), unlike.is_empty()) {
-        (true, true) => {
-            check(NAME, Mark::Ok, format!("the kernel has all {needed} functions that perch calls"))
-        }
-        (false, _) => {
-            let (major, minor) = OLDEST;
-            let to_do = format!("boot Linux {major}.{minor} or newer, with sched_ext");
-            check(NAME, Mark::Problem, faults.join("; ")).advise(to_do)
-        }
-        (true, false) => check(NAME, Mark::Problem, faults.join("; ")).advise(
-            "try another build of the kernel; no scheduler that calls these functions loads there",
-        ),
+    if !missing.is_empty() {
+        let (lacks, names) = (missing.len(), list(missing, String::clone));
+        faults.insert(0, format!("the kernel lacks {lacks} of {needed} functions: {names}"));
+        let (major, minor) = OLDEST;
+        to_do = format!("boot Linux {major}.{minor} or newer, with sched_ext");
+    }
+    match faults.is_empty() {
+        true => ok(format!("the kernel has all {needed} functions that perch calls")),
+        false => advise(Mark::Problem, faults.join("; "), to_do),
     }
 }
 
@@ -207,12 +216,10 @@ fn in_words(function: &Unlike) -> String {
     }
 }
 
-fn task_groups(found: &Diagnosis) -> Check {
-    const NAME: &str = "task-groups";
+fn task_groups(found: &Diagnosis) -> Said {
     let (Ok(()), Ok(Some(functions)), Ok(load)) = (&found.sched_ext, &found.functions, &found.load)
     else {
-        let why = "cannot be told without sched_ext, BTF and a machine";
-        return check(NAME, Mark::Unknown, why);
+        return Err(unknown("cannot be told without sched_ext, BTF and a machine"));
     };
     let unknown = found.unknown_callbacks();
     if !unknown.is_empty() {
@@ -220,31 +227,28 @@ fn task_groups(found: &Diagnosis) -> Check {
             "the kernel, built without CONFIG_EXT_GROUP_SCHED, would refuse perch's callbacks {}",
             list(&unknown, |name| name.to_string())
         );
-        let check = check(NAME, Mark::Problem, words);
-        return check.advise("perch run --set groups=0; cpu.weight of cgroups then does nothing");
+        let to_do = "perch run --set groups=0; cpu.weight of cgroups then does nothing";
+        return advise(Mark::Problem, words, to_do);
     }
     if functions.callbacks.contains("cgroup_init") || load.left_out.contains(&"cgroup_init") {
-        let words = "cgroups are not followed: cpu.weight would do nothing";
-        return check(NAME, Mark::Note, words);
+        return note("cgroups are not followed: cpu.weight would do nothing");
     }
-    check(NAME, Mark::Ok, "perch would follow cgroups' cpu.weight")
+    ok("perch would follow cgroups' cpu.weight")
 }
 
-/// The machine that perch sees; else the check's words for its lack.
-fn loaded<'a>(found: &'a Diagnosis, name: &'static str) -> Result<&'a Load, Check> {
-    let load = found.load.as_ref();
-    load.map_err(|_| check(name, Mark::Unknown, "cannot be told without a machine"))
+/// The machine that perch sees.
+fn loaded(found: &Diagnosis) -> Result<&Load, Check> {
+    found.load.as_ref().map_err(|_| unknown("cannot be told without a machine"))
 }
 
-fn machine(found: &Diagnosis) -> Check {
-    const NAME: &str = "machine";
+fn machine(found: &Diagnosis) -> Said {
     match &found.load {
-        Ok(load) => check(NAME, Mark::Ok, parts(&load.machine)),
+        Ok(load) => ok(parts(&load.machine)),
         Err(MachineError::Invalid(problem)) if !problem.expected.is_empty() => {
             let words = format!("{}: {}", problem.key, problem.reason);
-            check(NAME, Mark::Problem, words).advise(&problem.expected)
+            advise(Mark::Problem, words, &problem.expected)
         }
-        Err(error) => check(NAME, Mark::Problem, error),
+        Err(error) => Ok(check(Mark::Problem, error)),
     }
 }
 
@@ -253,13 +257,10 @@ fn parts(machine: &Machine) -> String {
         0 => "no clusters".to_string(),
         clusters => count(clusters, "cluster"),
     };
-    let cpus = machine.cpus.len();
-    // The processor's name, which comes first where the machine was detected.
-    let name = machine.description.split_once(&format!(", {cpus} CPUs"));
     format!(
         "{}: {}, {}, {}, {clusters}, {}",
-        name.map_or(machine.name.as_str(), |(name, _)| name),
-        count(cpus, "CPU"),
+        processor(machine),
+        count(machine.cpus.len(), "CPU"),
         count(machine.cores(), "core"),
         count(machine.llcs(), "last-level cache"),
         count(machine.nodes(), "node")
@@ -271,129 +272,96 @@ fn cpus(cpus: &[u32]) -> String {
     format!("{noun} {}", cpulist::format(cpus))
 }
 
-fn offline(found: &Diagnosis) -> Check {
-    const NAME: &str = "offline-cpus";
-    match &found.cpus {
-        Err(error) => check(NAME, Mark::Unknown, error),
-        Ok(found) if found.offline.is_empty() => check(NAME, Mark::Ok, "all CPUs are online"),
-        Ok(found) => {
-            let words =
-                format!("offline: {}; perch loads again when one comes", cpus(&found.offline));
-            check(NAME, Mark::Note, words)
-        }
+fn offline(found: &Diagnosis) -> Said {
+    let offline = &found.cpus.as_ref().map_err(unknown)?.offline;
+    match offline.is_empty() {
+        true => ok("all CPUs are online"),
+        false => note(format!("offline: {}; perch loads again when one comes", cpus(offline))),
     }
 }
 
-fn capacities(found: &Diagnosis) -> Check {
-    const NAME: &str = "capacities";
+fn capacities(found: &Diagnosis) -> Said {
     const WRITE: &str = "perch machine detect > my.toml, write their capacity into it, and perch run \
                          --machine my.toml";
-    let load = match loaded(found, NAME) {
-        Ok(load) => load,
-        Err(check) => return check,
-    };
+    let load = loaded(found)?;
     let machine = &load.machine;
-    let notes = || {
-        let notes = load.capacity_notes.iter().chain(&load.ranking_note);
-        notes.map(String::as_str)
+    let with_notes = |first: String| {
+        let notes = load.capacity_notes.iter().chain(&load.ranking_note).cloned();
+        [first].into_iter().chain(notes).collect::<Vec<_>>().join("; ")
     };
     if machine.is_asymmetric() {
         let mut kinds: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
         kinds.sort_unstable_by(|a, b| b.cmp(a));
         kinds.dedup();
-        let kinds = list(&kinds, |kind| {
+        let words = with_notes(list(&kinds, |kind| {
             let of = machine.cpus.iter().filter(|cpu| cpu.capacity == *kind);
             format!("{} of {kind}", count(of.count(), "CPU"))
-        });
-        let words: Vec<&str> = std::iter::once(kinds.as_str()).chain(notes()).collect();
-        let words = words.join("; ");
+        }));
         return match load.capacity_source {
-            CapacitySource::Frequency => check(NAME, Mark::Note, words).advise(WRITE),
-            _ => check(NAME, Mark::Ok, words),
+            CapacitySource::Frequency => advise(Mark::Note, words, WRITE),
+            _ => ok(words),
         };
     }
     match &found.cpus {
         Ok(found) if !found.slow.is_empty() => {
-            let mut words = vec![format!("slower cores: {}", cpus(&found.slow))];
-            words.extend(notes().map(String::from));
-            words.push("perch takes all CPUs for alike".to_string());
-            check(NAME, Mark::Note, words.join("; ")).advise(WRITE)
+            let words = with_notes(format!("slower cores: {}", cpus(&found.slow)));
+            advise(Mark::Note, words + "; perch takes all CPUs for alike", WRITE)
         }
-        _ => {
-            let words: Vec<&str> =
-                std::iter::once("all CPUs have the same capacity").chain(notes()).collect();
-            check(NAME, Mark::Ok, words.join("; "))
-        }
+        _ => ok(with_notes("all CPUs have the same capacity".to_string())),
     }
 }
 
 fn mechanisms(found: &Diagnosis) -> Vec<Check> {
     let Ok(load) = &found.load else {
         let all = perch_policy::Mechanism::ALL.into_iter();
-        let names = all.map(perch_policy::Mechanism::name);
-        return names.filter_map(|name| loaded(found, name).err()).collect();
+        let lack = |name| loaded(found).err().map(|lack| Check { name, ..lack });
+        return all.filter_map(|mechanism| lack(mechanism.name())).collect();
     };
     let choices = load.choices.iter().map(|chosen| {
         let (name, help) = (chosen.mechanism.name(), chosen.mechanism.help());
         let noted = load.notes.iter().any(|note| note.starts_with(&format!("{name} ")));
         let mark = if noted { Mark::Note } else { Mark::Ok };
-        match chosen.mode {
-            Mode::Off => check(name, mark, format!("off: {}", chosen.why)),
-            mode => check(name, mark, format!("{mode}: {help} ({})", chosen.why)),
-        }
+        let words = match chosen.mode {
+            Mode::Off => format!("off: {}", chosen.why),
+            mode => format!("{mode}: {help} ({})", chosen.why),
+        };
+        Check { name, ..check(mark, words) }
     });
     choices.collect()
 }
 
-/// Bytes as MiB, at least one.
-fn mib(bytes: u64) -> u64 {
-    bytes.div_ceil(1 << 20)
-}
-
-fn memory(found: &Diagnosis) -> Check {
-    const NAME: &str = "memory";
-    let load = match loaded(found, NAME) {
-        Ok(load) => load,
-        Err(check) => return check,
-    };
-    let Ok(needed) = load.memory else {
-        return check(NAME, Mark::Unknown, "the configuration asks for more than perch takes");
-    };
-    let words = format!("perch would fill {} MiB", mib(needed));
+fn memory(found: &Diagnosis) -> Said {
+    let needed = loaded(found)?.memory.as_ref();
+    let needed =
+        *needed.map_err(|_| unknown("the configuration asks for more than perch takes"))?;
+    let words = format!("perch would fill {} MiB", needed.div_ceil(1 << 20));
     match found.available {
-        Some(available) if available < needed => {
-            let words = format!("{words}, and only {} MiB are free", available >> 20);
-            let check = check(NAME, Mark::Note, words);
-            check.advise("fewer processes or groups in the configuration (perch run --help)")
-        }
-        Some(available) => {
-            check(NAME, Mark::Ok, format!("{words}; {} MiB are free", available >> 20))
-        }
-        None => check(NAME, Mark::Ok, words),
+        Some(available) if available < needed => advise(
+            Mark::Note,
+            format!("{words}, and only {} MiB are free", available >> 20),
+            "fewer processes or groups in the configuration (perch run --help)",
+        ),
+        Some(available) => ok(format!("{words}; {} MiB are free", available >> 20)),
+        None => ok(words),
     }
 }
 
-fn isolated(found: &Diagnosis) -> Check {
-    const NAME: &str = "isolated-cpus";
-    let apart = match &found.cpus {
-        Ok(apart) => apart,
-        Err(error) => return check(NAME, Mark::Unknown, error),
-    };
+fn isolated(found: &Diagnosis) -> Said {
+    let apart = found.cpus.as_ref().map_err(unknown)?;
     let mut kinds = Vec::new();
-    if !apart.isolated.is_empty() {
-        kinds.push(format!("isolated: {}", cpus(&apart.isolated)));
-    }
-    if !apart.tickless.is_empty() {
-        kinds.push(format!("nohz_full: {}", cpus(&apart.tickless)));
-    }
-    if let Ok(Groups { isolated, .. }) = &found.groups {
-        if !isolated.is_empty() {
-            let groups = list(isolated, String::clone);
-            kinds.push(format!("isolated partitions: {groups}"));
+    for (kind, of) in [("isolated", &apart.isolated), ("nohz_full", &apart.tickless)] {
+        if !of.is_empty() {
+            kinds.push(format!("{kind}: {}", cpus(of)));
         }
+    }
+    match &found.groups {
+        Ok(Groups { isolated, .. }) if !isolated.is_empty() => {
+            kinds.push(format!("isolated partitions: {}", list(isolated, String::clone)));
+        }
+        _ => {}
     }
     if kinds.is_empty() {
-        return check(NAME, Mark::Ok, "no CPU is isolated");
+        return ok("no CPU is isolated");
     }
     let words = format!(
         "{}; perch, as the kernel, puts no task on an isolated CPU that is not bound to such CPUs, and \
@@ -401,130 +369,86 @@ fn isolated(found: &Diagnosis) -> Check {
         kinds.join("; ")
     );
     let to_do = "bind each task there to one CPU (taskset); leave perch where a tick does harm";
-    check(NAME, Mark::Note, words).advise(to_do)
+    advise(Mark::Note, words, to_do)
 }
 
-/// The cgroups that were looked at; else the check's words for their lack.
-fn looked<'a>(found: &'a Diagnosis, name: &'static str) -> Result<&'a Groups, Check> {
-    let groups = found.groups.as_ref();
-    groups.map_err(|error| check(name, Mark::Unknown, error))
-}
-
-fn cgroups(found: &Diagnosis) -> Check {
-    const NAME: &str = "cgroups";
-    let groups = match looked(found, NAME) {
-        Ok(groups) => groups,
-        Err(check) => return check,
-    };
+fn cgroups(found: &Diagnosis) -> Said {
+    let groups = found.groups.as_ref().map_err(unknown)?;
     let looked = format!("looked at {}", count(groups.looked, "cgroup"));
     match (groups.cut, groups.unread.is_empty()) {
-        (false, true) => check(NAME, Mark::Ok, looked),
-        (true, _) => check(NAME, Mark::Unknown, format!("{looked}, and there are more")),
+        (false, true) => ok(looked),
+        (true, _) => Err(unknown(format!("{looked}, and there are more"))),
         (false, false) => {
             let unread = list(&groups.unread, String::clone);
             let words = format!("{looked}; could not read {unread}");
-            check(NAME, Mark::Unknown, words).advise("sudo perch doctor")
+            advise(Mark::Unknown, words, "sudo perch doctor")
         }
     }
 }
 
-/// A check of the groups `of` which ask for something: the words where there are none, what the others
-/// have and what to do, if anything is, and how one is shown.
+/// Says how many groups have something, how each is shown, and what to do, if anything is.
 fn asking<T>(
-    found: &Diagnosis,
-    name: &'static str,
-    of: impl Fn(&Groups) -> &[T],
+    groups: &[T],
     show: impl Fn(&T) -> String,
-    none: &'static str,
     (have, to_do): (&'static str, Option<&'static str>),
-) -> Check {
-    let groups = match looked(found, name) {
-        Ok(groups) => of(groups),
-        Err(check) => return check,
-    };
-    if groups.is_empty() {
-        return check(name, Mark::Ok, none);
-    }
+) -> Said {
     let number = count(groups.len(), "cgroup");
     let words = format!("{number} with {have}: {}", list(groups, show));
     match to_do {
-        None => check(name, Mark::Ok, words),
-        Some(to_do) => check(name, Mark::Note, words).advise(to_do),
+        None => ok(words),
+        Some(to_do) => advise(Mark::Note, words, to_do),
     }
 }
 
-fn limits(found: &Diagnosis) -> Check {
-    let words = if found.enforces_limits() {
-        ("cpu.max, which perch enforces", None)
-    } else {
-        (
+fn limits(found: &Diagnosis) -> Said {
+    let limited = &found.groups.as_ref().map_err(unknown)?.limited;
+    let words = match found.enforces_limits() {
+        _ if limited.is_empty() => return ok("no cgroup limits its CPU time (cpu.max)"),
+        true => ("cpu.max, which perch enforces", None),
+        false => (
             "cpu.max, which perch enforces from Linux 6.17 on and with groups only, so tasks there may use more",
             Some(
                 "leave perch where these limits must hold, or give the groups CPUs of their own (cpuset)",
             ),
-        )
+        ),
     };
-    asking(
-        found,
-        "cpu-limits",
-        |groups| &groups.limited,
-        |(path, percent)| format!("{path} ({percent:.0} % of a CPU)"),
-        "no cgroup limits its CPU time (cpu.max)",
-        words,
-    )
+    asking(limited, |(path, percent)| format!("{path} ({percent:.0} % of a CPU)"), words)
 }
 
-fn idle_groups(found: &Diagnosis) -> Check {
-    let words = if found.notices_idle_groups() {
-        ("cpu.idle, which perch follows", None)
-    } else if found.follows_idle_groups() {
-        (
+fn idle_groups(found: &Diagnosis) -> Said {
+    let idle = &found.groups.as_ref().map_err(unknown)?.idle;
+    let words = match (found.notices_idle_groups(), found.follows_idle_groups()) {
+        _ if idle.is_empty() => return ok("no cgroup has cpu.idle"),
+        (true, _) => ("cpu.idle, which perch follows", None),
+        (false, true) => (
             "cpu.idle, which perch follows as it is when it loads, and from Linux 7.2 on when it changes",
             Some("load perch again after a change"),
-        )
-    } else {
-        (
+        ),
+        (false, false) => (
             "cpu.idle, at which perch looks only where it follows groups",
             Some("cpu.idle = 0 and cpu.weight = 1 there"),
-        )
+        ),
     };
-    asking(
-        found,
-        "idle-groups",
-        |groups| &groups.idle,
-        String::clone,
-        "no cgroup has cpu.idle",
-        words,
-    )
+    asking(idle, String::clone, words)
 }
 
-fn processes(found: &Diagnosis) -> Check {
-    const NAME: &str = "processes";
-    match &found.real_time {
-        Err(error) => check(NAME, Mark::Unknown, error),
-        Ok(RealTime { hidden: true, .. }) => {
-            let words = "/proc shows this user no processes of others";
-            check(NAME, Mark::Unknown, words).advise("sudo perch doctor")
-        }
-        Ok(found) => {
-            let looked = format!("looked at {} of user space", count(found.looked, "task"));
-            if found.cut {
-                check(NAME, Mark::Unknown, format!("{looked}, and there are more"))
-            } else {
-                check(NAME, Mark::Ok, looked)
-            }
-        }
+fn processes(found: &Diagnosis) -> Said {
+    let RealTime { hidden, looked, cut, .. } = found.real_time.as_ref().map_err(unknown)?;
+    if *hidden {
+        let words = "/proc shows this user no processes of others";
+        return advise(Mark::Unknown, words, "sudo perch doctor");
+    }
+    let looked = format!("looked at {} of user space", count(*looked, "task"));
+    match cut {
+        true => Err(unknown(format!("{looked}, and there are more"))),
+        false => ok(looked),
     }
 }
 
-fn real_time(found: &Diagnosis) -> Check {
-    const NAME: &str = "real-time";
-    let tasks = match &found.real_time {
-        Ok(found) => &found.tasks,
-        Err(error) => return check(NAME, Mark::Unknown, error),
-    };
+fn real_time(found: &Diagnosis) -> Said {
+    let tasks = &found.real_time.as_ref().map_err(unknown)?.tasks;
     if tasks.is_empty() {
-        return check(NAME, Mark::Ok, "no task of user space is above sched_ext");
+        return ok("no task of user space is above sched_ext");
     }
     // Those that run now are named first.
     let mut tasks: Vec<&Task> = tasks.iter().collect();
@@ -549,16 +473,16 @@ fn real_time(found: &Diagnosis) -> Check {
              the kernel then ejects perch"
         );
     }
-    check(NAME, Mark::Note, words).advise("give such tasks CPUs of their own (taskset, cpuset)")
+    advise(Mark::Note, words, "give such tasks CPUs of their own (taskset, cpuset)")
 }
 
-fn configuration(found: &Diagnosis) -> Check {
+fn configuration(found: &Diagnosis) -> Said {
     let Ok(load) = &found.load else {
-        return check(CONFIGURATION, Mark::Ok, "it is sound, on some machine");
+        return ok("it is sound, on some machine");
     };
-    match (&load.memory, load.notes.is_empty()) {
-        (Err(error), _) => check(CONFIGURATION, Mark::Problem, error),
-        (Ok(_), true) => check(CONFIGURATION, Mark::Ok, "perch run takes it"),
-        (Ok(_), false) => check(CONFIGURATION, Mark::Note, load.notes.join("; ")),
+    match &load.memory {
+        Err(error) => Ok(check(Mark::Problem, error)),
+        Ok(_) if load.notes.is_empty() => ok("perch run takes it"),
+        Ok(_) => note(load.notes.join("; ")),
     }
 }
