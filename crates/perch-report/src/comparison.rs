@@ -204,7 +204,6 @@ fn csv(comparison: &Comparison) -> String {
         }
     }
     records.extend(latency::records(comparison));
-    records.extend(contention::records(&comparison.contention));
     for record in &mut records {
         record.resize(header.len(), String::new());
     }

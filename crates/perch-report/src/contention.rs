@@ -82,33 +82,6 @@ fn users(line: &ContendedLine) -> Grid {
     grid
 }
 
-/// Returns one record a figure, in the columns of a comparison's CSV.
-pub(crate) fn records(arms: &[Contention]) -> Vec<Vec<String>> {
-    let mut records = Vec::new();
-    for arm in arms {
-        for line in &arm.lines {
-            for user in &line.users {
-                let name = format!("{}+{:#x} {}", line.line, user.offset, user.symbol);
-                let figures = [
-                    ("remote hitm", "%", user.remote_hitm_pct),
-                    ("local hitm", "%", user.local_hitm_pct),
-                    ("store l1 hit", "%", user.store_hit_pct),
-                    ("load cycles", "cycles", user.load_cycles),
-                    ("records", "", user.records as f64),
-                ];
-                for (kind, unit, value) in figures {
-                    let mut record = [kind, &name, unit, &arm.arm, &value.to_string()]
-                        .map(str::to_string)
-                        .to_vec();
-                    record.extend([const { String::new() }; 3]);
-                    records.push(record);
-                }
-            }
-        }
-    }
-    records
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,14 +123,6 @@ mod tests {
     #[test]
     fn lines_first_then_who_uses_those_that_matter() {
         insta::assert_snapshot!(sections(&given(), "", Grid::text));
-    }
-
-    #[test]
-    fn csv_is_a_line_a_figure() {
-        let records = records(&given());
-        assert_eq!(records.len(), 2 * 3 * 5);
-        let name = "root_domain+0x0+0x4 pull_rt_task";
-        assert_eq!(records[0], ["remote hitm", name, "%", "baseline", "22.51", "", "", ""]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn grid(found: &[WakeLatency]) -> Option<Grid> {
     }
     let first = found.first()?.percentiles();
     for (index, (name, _)) in first.iter().enumerate() {
-        let values = found.iter().map(|arm| said(arm.percentiles()[index].1));
+        let values = found.iter().map(|arm| figure(arm.percentiles()[index].1));
         grid.row([name.to_string()].into_iter().chain(values).collect());
     }
     Some(grid)
@@ -62,11 +62,6 @@ pub(crate) fn rate(value: f64) -> String {
     let is_rare = value > 0.0 && value < 0.5;
     let decimals = if is_rare { -value.log10().floor() } else { 0.0 };
     rounded(value, decimals as usize)
-}
-
-/// Returns a figure; a dash where there is none.
-pub(crate) fn said(value: f64) -> String {
-    if value.is_finite() { figure(value) } else { "-".to_string() }
 }
 
 /// Returns the lines of the CSV: percentiles, the histogram, and busy time by CPU.

@@ -386,7 +386,7 @@ pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> Stri
                     color.filled(),
                 ))?;
                 let left = text(12).pos(Pos::new(HPos::Left, VPos::Center));
-                let said = format!("{named} {}", crate::latency::said(*value));
+                let said = format!("{named} {}", crate::figure::figure(*value));
                 root.draw(&Text::new(said, (end + 6, y + BAR / 2), left))?;
             }
         }

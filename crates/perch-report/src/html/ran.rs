@@ -12,7 +12,8 @@ use super::chart::{Axis, Point, Series, Ticks, Words};
 use super::escape::escape;
 use super::machine;
 use super::parts::{captioned, heads, table};
-use crate::latency::{rounded, said};
+use crate::figure::figure;
+use crate::latency::rounded;
 
 /// A table of CPUs has at most so many rows; more rows are put together.
 const MOST_ROWS: usize = 32;
@@ -33,8 +34,8 @@ pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
     let names = found.iter().take(1).flat_map(|arm| arm.percentiles());
     head.extend(names.map(|(name, _)| name.to_string()));
     let lines = found.iter().map(|arm| {
-        let first = [arm.arm.clone(), arm.wakeups.to_string(), said(arm.mean_us)];
-        let rest = arm.percentiles().into_iter().map(|(_, us)| said(us));
+        let first = [arm.arm.clone(), arm.wakeups.to_string(), figure(arm.mean_us)];
+        let rest = arm.percentiles().into_iter().map(|(_, us)| figure(us));
         first.into_iter().chain(rest).collect()
     });
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
@@ -76,7 +77,7 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     }
     let lines = loads.iter().map(|load| {
         let figures = load.latency.iter();
-        let figures = figures.flat_map(|arm| [arm.p50_us, arm.p99_us, arm.max_us].map(said));
+        let figures = figures.flat_map(|arm| [arm.p50_us, arm.p99_us, arm.max_us].map(figure));
         [load.row.clone().unwrap_or_default()].into_iter().chain(figures).collect()
     });
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
