@@ -98,13 +98,11 @@ fn show(
         }
         if Instant::now() >= next {
             next = Instant::now() + every;
-            if !state.is_frozen() {
-                match source.ask() {
-                    Ok(report) => state.take(report, groups.look(began.elapsed())),
-                    Err(error) => state.lose(&error.to_string()),
-                }
-                changed = true;
+            match source.ask() {
+                Ok(report) => state.take(report, groups.look(began.elapsed())),
+                Err(error) => state.lose(&error.to_string()),
             }
+            changed = true;
         }
         if changed {
             terminal.draw(|frame| screen::draw(frame, &mut state))?;

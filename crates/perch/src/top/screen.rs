@@ -33,7 +33,8 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(header), top);
-    frame.render_widget(footer(state), keys);
+    let dim = Style::new().add_modifier(Modifier::DIM);
+    frame.render_widget(Paragraph::new("q quit  arrows scroll").style(dim), keys);
 
     // Beside the counts a table loses the lines for which there is no room. In one column with them the tables
     // have half of it, and one that does not fit is left out. The groups have what the others leave.
@@ -131,12 +132,6 @@ fn header(state: &State) -> Vec<Line<'static>> {
     lines
 }
 
-fn footer(state: &State) -> Paragraph<'static> {
-    let frozen = if state.is_frozen() { "FROZEN  " } else { "" };
-    let keys = "q quit  s sort  f freeze  arrows scroll";
-    Paragraph::new(format!("{frozen}{keys}")).style(Style::new().add_modifier(Modifier::DIM))
-}
-
 fn right(text: impl Into<Text<'static>>) -> Cell<'static> {
     Cell::new(text.into().alignment(Alignment::Right))
 }
@@ -165,12 +160,7 @@ fn counts(frame: &mut Frame<'_>, state: &mut State, at: Rect) {
             right(count.total.to_string()),
         ])
     });
-    let heading = Row::new([
-        Cell::new(format!("by {}", state.order.name())),
-        Cell::new(""),
-        right("/s"),
-        right("total"),
-    ]);
+    let heading = Row::new([Cell::new("by rate"), Cell::new(""), right("/s"), right("total")]);
     let widths = [
         Constraint::Max(28),
         Constraint::Length(if kinds { 6 } else { 0 }),

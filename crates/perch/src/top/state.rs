@@ -7,36 +7,6 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::groups::Group;
 
-/// The order of the counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// The most frequent in the last interval first.
-    Rate,
-    /// The most frequent since the scheduler was loaded first.
-    Total,
-    /// By name.
-    Name,
-}
-
-impl Order {
-    /// Its name, for the heading.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Rate => "rate",
-            Order::Total => "total",
-            Order::Name => "name",
-        }
-    }
-
-    fn next(self) -> Order {
-        match self {
-            Order::Rate => Order::Total,
-            Order::Total => Order::Name,
-            Order::Name => Order::Rate,
-        }
-    }
-}
-
 /// A reason or an event, counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
@@ -59,15 +29,12 @@ pub struct State {
     pub change: Report,
     /// The cgroups that used a CPU between the last two, the busiest first.
     pub groups: Vec<Group>,
-    /// The order of the counts.
-    pub order: Order,
     /// How many counts are above the first one shown; drawing holds it to what there is.
     pub above: usize,
     /// How often the scheduler went while the screen watched.
     pub losses: u64,
     /// Why there is no newer report, if so.
     pub problem: Option<String>,
-    frozen: bool,
 }
 
 impl State {
@@ -77,11 +44,9 @@ impl State {
             change: report.clone(),
             report,
             groups: Vec::new(),
-            order: Order::Rate,
             above: 0,
             losses: 0,
             problem: None,
-            frozen: false,
         }
     }
 
@@ -101,26 +66,12 @@ impl State {
         self.problem = Some(problem.to_string());
     }
 
-    /// True if the screen is to stay as it is.
-    pub fn is_frozen(&self) -> bool {
-        self.frozen
-    }
-
     /// Somebody pressed a key. True: they want to end.
     pub fn press(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control => return true,
             KeyCode::Char('q') | KeyCode::Esc => return true,
-            KeyCode::Char('s') | KeyCode::Right => {
-                self.order = self.order.next();
-                self.above = 0;
-            }
-            KeyCode::Left => {
-                self.order = self.order.next().next();
-                self.above = 0;
-            }
-            KeyCode::Char('f' | ' ') => self.frozen = !self.frozen,
             KeyCode::Down | KeyCode::Char('j') => self.above = self.above.saturating_add(1),
             KeyCode::Up | KeyCode::Char('k') => self.above = self.above.saturating_sub(1),
             KeyCode::PageDown => self.above = self.above.saturating_add(10),
@@ -160,13 +111,8 @@ impl State {
             .collect();
         // A stable order, so that equals do not change places from look to look.
         counts.sort_by(|a, b| {
-            let first = match self.order {
-                Order::Rate => b.rate.total_cmp(&a.rate).then(b.total.cmp(&a.total)),
-                Order::Total => b.total.cmp(&a.total),
-                Order::Name => std::cmp::Ordering::Equal,
-            };
-            let second = a.name.cmp(&b.name);
-            first.then(second).then(b.is_reason.cmp(&a.is_reason))
+            let first = b.rate.total_cmp(&a.rate).then(b.total.cmp(&a.total));
+            first.then(a.name.cmp(&b.name)).then(b.is_reason.cmp(&a.is_reason))
         });
         counts
     }
