@@ -12,12 +12,12 @@ use clap::Args;
 use perch_plan::Settings;
 use perch_policy::{Mechanism, Topology};
 use perch_record::advice::{Advice, Change, Net, Share, advise};
-use perch_report::{Align, Format, Grid, json};
+use perch_report::{Align, Grid, json};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
-use crate::arguments::{at_least_one, threads};
-use crate::output::{Failure, emit, emit_as};
+use crate::arguments::{Form, at_least_one, threads};
+use crate::output::{Failure, emit};
 use crate::recording::Recording;
 
 /// The arguments of `perch advise`.
@@ -28,14 +28,14 @@ pub struct Arguments {
     file: Option<PathBuf>,
     /// Instead of a recording: what perch run would load on this machine, by name (perch machine
     /// list), or a TOML file
-    #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["file", "era", "jobs"])]
+    #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["file", "era", "jobs", "format"])]
     machine: Option<String>,
     /// Model the kernel by the rules of this era [default: by the recorded kernel's version]
     #[arg(long, value_name = "ERA")]
     era: Option<perch_policy::Era>,
-    /// How to write the result: table, markdown, csv or json
-    #[arg(long, default_value = "table", value_name = "FORMAT")]
-    format: Format,
+    /// How to write the result
+    #[arg(long, value_enum, default_value_t = Form::Table, value_name = "FORMAT")]
+    format: Form,
     /// Threads; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<u32>,
@@ -44,7 +44,7 @@ pub struct Arguments {
 /// Carries out `perch advise`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let file = match (arguments.machine, arguments.file) {
-        (Some(machine), _) => return by_shape(&machine, arguments.format),
+        (Some(machine), _) => return by_shape(&machine),
         (None, file) => file.expect("one of the two is there"),
     };
     let mut recording = Recording::open(&file, arguments.era, false)?;
@@ -64,32 +64,21 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         cpus: topology.nr_cpus(),
         lost: recording.reader.footer().map(|footer| footer.dropped),
     };
-    let format = arguments.format;
-    let text = match format {
-        Format::Table => text(&of, &advice),
-        Format::Markdown => markdown(&of, &advice),
-        Format::Csv => csv(&advice),
-        Format::Json => as_json(&of, &advice),
-    };
-    emit_as(format, &text)
+    emit(&match arguments.format {
+        Form::Table => text(&of, &advice),
+        Form::Json => as_json(&of, &advice),
+    })
 }
 
 /// Prints what `perch run` would load on the machine.
-fn by_shape(name: &str, format: Format) -> Result<(), Failure> {
+fn by_shape(name: &str) -> Result<(), Failure> {
     let machine = perch_machine::resolve(name)?;
     let mut grid = Grid::new(&["mechanism", "mode", "why"], &[]);
     for chosen in Settings::default().choices(&Topology::new(&machine)) {
         let (mechanism, mode) = (chosen.mechanism.to_string(), chosen.mode.to_string());
         grid.row(vec![mechanism, mode, chosen.why]);
     }
-    emit(&match format {
-        Format::Table => format!("perch run on {}:\n{}", machine.name, grid.text()),
-        Format::Markdown => grid.markdown(),
-        Format::Csv | Format::Json => {
-            let why = "--format: advice for a machine is a table or markdown".to_string();
-            return Err(Failure::input(why));
-        }
-    })
+    emit(&format!("perch run on {}:\n{}", machine.name, grid.text()))
 }
 
 /// The subject of the advice: a recording, its machine and its kernel.
@@ -158,23 +147,6 @@ fn text(of: &Of, advice: &Advice) -> String {
     out
 }
 
-fn markdown(of: &Of, advice: &Advice) -> String {
-    let mut out = format!("{}\n", words::subject(of, advice));
-    out += &format!("{}\n\n", words::trust(advice, &of.era));
-    for mechanism in Mechanism::ALL {
-        let said = words::mechanism(advice, mechanism, of.cpus);
-        out += &format!("- **{mechanism}**: {}\n", said.text);
-    }
-    if !advice.changes.is_empty() {
-        out += &format!("\n{}", figures(advice).markdown());
-    }
-    out += "\nWhat it cannot know:\n\n";
-    for point in words::unknown(of, advice) {
-        out += &format!("- {point}\n");
-    }
-    out
-}
-
 /// The changes that each mode would make, one per line.
 fn figures(advice: &Advice) -> Grid {
     let mut grid = Grid::new(&["mechanism", "mode"], &[]);
@@ -200,27 +172,6 @@ fn figures(advice: &Advice) -> Grid {
         grid.row(row);
     }
     grid
-}
-
-fn csv(advice: &Advice) -> String {
-    let mut out = "mechanism,mode,wake_ups,changed,low,high,nearer,farther,idle_won,idle_lost,\
-                   fits_won,fits_lost,verdict\n"
-        .to_string();
-    for c in &advice.changes {
-        let counts = [&c.near, &c.idle, &c.fits].map(|net| format!("{},{}", net.gains, net.losses));
-        out += &format!(
-            "{},{},{},{},{},{},{},{}\n",
-            c.mechanism,
-            c.mode,
-            c.changed.of,
-            c.changed.part,
-            c.changed.low,
-            c.changed.high,
-            counts.join(","),
-            c.verdict.name()
-        );
-    }
-    out
 }
 
 /// The effect of another mode.

@@ -8,7 +8,7 @@ use perch_record::format::Reader;
 use perch_record::synthetic::{Synthetic, synthetic};
 
 use super::words::{Word, mechanism, percent, range};
-use super::{Of, as_json, csv, markdown, text, wrap};
+use super::{Of, as_json, text, wrap};
 
 fn found(machine: &str, kernel: Modes, what: Synthetic) -> Advice {
     let machine = library::load(machine).expect("in the library");
@@ -39,8 +39,6 @@ fn it_reads_like_this() {
     let kernel = Modes { capacity: Mode::Upstream, ..Modes::default() };
     let advice = found("kunpeng920", kernel, LOAD);
     insta::assert_snapshot!("table", text(&of(128), &advice));
-    insta::assert_snapshot!("markdown", markdown(&of(128), &advice));
-    insta::assert_snapshot!("csv", csv(&advice));
     let json: serde_json::Value = serde_json::from_str(&as_json(&of(128), &advice)).expect("JSON");
     let cluster = &json["mechanisms"][0];
     assert_eq!(cluster["mechanism"], "cluster");

@@ -265,7 +265,7 @@ fn modes_that_make_no_sense_are_refused() {
         refused(&format!("replay {path} --set {set}"), &["--set", words]);
     }
     refused(&format!("advise {path} --era 3.4"), &["--era 3.4", "5.5"]);
-    refused(&format!("advise {path} --format xml"), &["xml", "markdown"]);
+    refused(&format!("advise {path} --format xml"), &["xml", "table, json"]);
 }
 
 /// The policy makes the same choices on the recording of a simulation as it made in the simulation,
@@ -328,6 +328,6 @@ fn advice_for_a_machine_says_why() {
     assert!(small.contains("cache      upstream  last-level caches have 8 CPUs"), "{small}");
     let large = printed("advise -m kunpeng920");
     assert!(large.contains("cache      perch  there are 4 last-level caches, of 32"), "{large}");
-    refused("advise -m juno --format json", &["--format", "markdown"]);
+    refused("advise -m juno --format json", &["--format", "--machine"]);
     refused("advise -m juno x.perch", &["--machine"]);
 }
