@@ -12,7 +12,7 @@ use perch_report::{Format, ResultFormat};
 use crate::exit;
 
 /// The reason why the command ends early.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The exit code, of those in `exit.rs`.
     pub code: u8,

@@ -19,6 +19,7 @@ use perch_scheduler::{Kernel, RefusedError, Signals};
 use crate::arguments::{BadValue, with_unit};
 use crate::exit;
 use crate::output::{Failure, say};
+use crate::trial::unblock_signals;
 
 /// The arguments of `perch record`.
 #[derive(Args)]
@@ -183,18 +184,8 @@ fn is_there(program: &str) -> Result<(), Failure> {
 /// Starts the command. The command does not inherit perch's signal mask, which blocks the signals
 /// that end it.
 fn spawn(program: &str, rest: &[String]) -> Result<Child, Failure> {
-    use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new(program);
-    command.args(rest);
-    // SAFETY: sigemptyset and sigprocmask may be called between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
-            Ok(())
-        });
-    }
+    unblock_signals(command.args(rest));
     command.spawn().map_err(|error| Failure::input(format!("cannot run {program}: {error}")))
 }
 

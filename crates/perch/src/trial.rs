@@ -17,6 +17,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use perch_experiment::Gate;
 use perch_report::{figure, json, percent};
+use perch_scheduler::stats::processor;
 use perch_scheduler::waits::Group;
 use perch_scheduler::{Kernel, Purpose, Signals};
 
@@ -24,6 +25,8 @@ use crate::arguments::{Form, quoted};
 use crate::exit;
 use crate::fresh::Asked;
 use crate::output::{Failure, emit, say};
+#[cfg(feature = "record")]
+pub use child::unblock_signals;
 use conduct::{End, conduct};
 use meter::Meter;
 pub use report::schema;
@@ -128,7 +131,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let (meter, unmeasured) = Meter::new((&arguments.cgroups, &groups), counters, &signals)?;
     let measures = meter.measures().to_vec();
     result::check(&arguments.conditions, &measures).map_err(Failure::input)?;
-    let machine = meter::machine()?;
+    let machine = perch_machine::detect(Path::new("/"))?;
     let file = Asked::begin(arguments.output.as_deref())?;
     if !arguments.quiet {
         notes.into_iter().chain(unmeasured).for_each(say);
@@ -149,19 +152,22 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
     };
     let judged = (&measures[..], &arguments.conditions[..]);
-    let (turns, end) = conduct(&schedule, judged, &mut live, &mut tell);
-    let reverted = live.revert();
-    let end = match (end, reverted) {
+    let (turns, end) = conduct(&schedule, judged, &mut |side| live.play(side), &mut tell);
+    let end = match (end, live.revert()) {
         // What went wrong first is told.
-        (end @ End::Failed(..), _) | (end, Ok(()) | Err(conduct::Interruption::Stopped)) => end,
-        (_, Err(conduct::Interruption::Failed(code, words))) => End::Failed(code, words),
+        (end @ End::Failed(_), _) | (end, Ok(())) => end,
+        (_, Err(failure)) => End::Failed(failure),
     };
     let circumstances = Circumstances {
-        machine,
+        perch: env!("CARGO_PKG_VERSION"),
+        machine: processor(&machine).to_string(),
+        cpus: machine.cpus.len(),
         kernel: kernel.version(),
-        scheduling: live.scheduling().map(str::to_string),
+        scheduling: live.scheduling.clone(),
         cgroups: arguments.cgroups.iter().map(|group| group.path.clone()).collect(),
-        schedule,
+        turn_s: schedule.turn.as_secs_f64(),
+        settle_s: schedule.settle.as_secs_f64(),
+        planned: schedule.turns(),
     };
     let report = Report::new(circumstances, &measures, turns, &end);
     let text = match arguments.format {
@@ -177,7 +183,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             code: exit::REVERTED,
             message: format!("--revert-if '{}': {}", held.condition, held.because),
         }),
-        End::Failed(code, message) => Err(Failure { code, message }),
+        End::Failed(failure) => Err(failure),
     }
 }
 

@@ -24,6 +24,19 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The time that perch may take to unload before it is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Has the command not inherit the signals that this process blocks.
+pub fn unblock_signals(command: &mut Command) {
+    // SAFETY: both calls write only to the set, and may be made between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+}
+
 /// Has the kernel kill `command` when this process ends in any way. The command does not inherit the
 /// signals that this process blocks.
 pub fn die_with_parent(command: &mut Command) {
@@ -31,21 +44,16 @@ pub fn die_with_parent(command: &mut Command) {
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // This process may have ended just before that call.
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::ErrorKind::NotConnected.into());
+        match rustix::process::getppid() == Some(parent) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotConnected.into()),
         }
-        // SAFETY: both calls write only to the set, and may be made between fork and exec.
-        unsafe {
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
-        }
-        Ok(())
     };
     // SAFETY: between fork and exec only system calls are made; nothing is allocated or locked.
     unsafe {
         command.pre_exec(prepare);
     }
+    unblock_signals(command);
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -108,10 +116,7 @@ impl Loaded {
     /// # Errors
     /// Where it does not come to that, with its exit code and words.
     pub fn load(arguments: &[String], signals: &Signals) -> Result<Loaded, Interruption> {
-        let wrong = |error: io::Error| {
-            let Failure { code, message } = failed(error);
-            Interruption::Failed(code, message)
-        };
+        let wrong = |error: io::Error| failed(error);
         let folder = tempfile::tempdir().map_err(wrong)?;
         let path = folder.path().join("notify");
         // perch run says when it is ready as a service does.
@@ -152,21 +157,21 @@ impl Loaded {
     ///
     /// # Errors
     /// Its exit code and words, where it has ended.
-    pub fn goes_on(&mut self) -> Result<(), Interruption> {
+    pub fn goes_on(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.ended(status)),
-            Err(error) => Err(Interruption::Failed(1, error.to_string())),
+            Err(error) => Err(Failure::run(error.to_string())),
         }
     }
 
-    fn ended(&mut self, status: ExitStatus) -> Interruption {
+    fn ended(&mut self, status: ExitStatus) -> Failure {
         let words = last_words(&mut self.said);
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         match code {
-            Some(0) => Interruption::Failed(1, "perch run was ended by somebody else".to_string()),
-            Some(code) => Interruption::Failed(code, words),
-            None => Interruption::Failed(1, format!("perch run: {status}: {words}")),
+            Some(0) => Failure::run("perch run was ended by somebody else"),
+            Some(code) => Failure { code, message: words },
+            None => Failure::run(format!("perch run: {status}: {words}")),
         }
     }
 
@@ -174,7 +179,7 @@ impl Loaded {
     ///
     /// # Errors
     /// Its words, where the kernel had let it go before.
-    pub fn unload(mut self) -> Result<(), Interruption> {
+    pub fn unload(mut self) -> Result<(), Failure> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // It was not waited for, so the id is still its own.
         if let (Ok(None), Some(id)) = (self.child.try_wait(), id) {
@@ -188,7 +193,7 @@ impl Loaded {
                 // Dropping it kills it, which unloads it, too.
                 Ok(None) if asked.elapsed() > PATIENCE => return Ok(()),
                 Ok(None) => std::thread::sleep(GLANCE),
-                Err(error) => return Err(Interruption::Failed(1, error.to_string())),
+                Err(error) => return Err(Failure::run(error.to_string())),
             }
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Measures a stretch of time, under either scheduler alike.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use perch_scheduler::Signals;
@@ -137,9 +137,9 @@ impl Meter {
         counters.collect()
     }
 
-    fn reading(&self, counters: Vec<Option<(Instant, f64)>>) -> Result<Reading, Interruption> {
+    fn reading(&self, counters: Vec<Option<(Instant, f64)>>) -> Result<Reading, Failure> {
         let waits = self.watch.counted();
-        let waits = waits.map_err(|error| Interruption::Failed(1, error.to_string()))?;
+        let waits = waits.map_err(|error| Failure::run(error.to_string()))?;
         let cpu: Option<Vec<f64>> = self.cpu.iter().map(|source| source.read().ok()).collect();
         let pressures = self.pressures.iter().map(|source| source.read().ok());
         Ok(Reading {
@@ -246,16 +246,6 @@ pub fn distinct(cgroups: &[Cgroup], counters: &[Counter]) -> Result<(), String> 
         }
     }
     Ok(())
-}
-
-/// The kernel's machine, in a few words.
-pub fn machine() -> Result<(String, usize), Failure> {
-    let machine = perch_machine::detect(Path::new("/"))?;
-    let cpus = machine.cpus.len();
-    // The processor's name comes first where the machine was detected.
-    let name = machine.description.split_once(&format!(", {cpus} CPUs"));
-    let name = name.map_or(machine.name.as_str(), |(name, _)| name);
-    Ok((name.to_string(), cpus))
 }
 
 #[cfg(test)]

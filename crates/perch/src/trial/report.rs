@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::conduct::End;
 use super::result::{Held, Measure, Row, Turn, rows};
-use super::schedule::Schedule;
 
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,28 +22,35 @@ enum How {
     Failed,
 }
 
+/// Where and how a trial runs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Circumstances {
+    /// The version of perch.
+    pub perch: &'static str,
+    /// The machine.
+    pub machine: String,
+    /// Its CPUs that are online.
+    pub cpus: usize,
+    /// The kernel's version.
+    pub kernel: String,
+    /// What perch said that it schedules, with its modes; null if it was never loaded.
+    pub scheduling: Option<String>,
+    /// The cgroups for which perch was loaded and whose tasks were measured; empty for the whole
+    /// machine.
+    pub cgroups: Vec<String>,
+    /// The length of a turn in s.
+    pub turn_s: f64,
+    /// The part at its begin that was not measured, in s.
+    pub settle_s: f64,
+    /// The number of turns that were planned.
+    pub planned: usize,
+}
+
 /// A trial that is over. Whatever it says, the kernel is on its own scheduler again.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// The version of perch.
-    perch: &'static str,
-    /// The machine.
-    machine: String,
-    /// Its CPUs that are online.
-    cpus: usize,
-    /// The kernel's version.
-    kernel: String,
-    /// What perch said that it schedules, with its modes; null if it was never loaded.
-    scheduling: Option<String>,
-    /// The cgroups for which perch was loaded and whose tasks were measured; empty for the whole
-    /// machine.
-    cgroups: Vec<String>,
-    /// The length of a turn in s.
-    turn_s: f64,
-    /// The part at its begin that was not measured, in s.
-    settle_s: f64,
-    /// The number of turns that were planned.
-    planned: usize,
+    #[serde(flatten)]
+    at: Circumstances,
     /// How it ended.
     ended: How,
     /// Why it failed, in a line; null where it did not.
@@ -57,20 +63,6 @@ pub struct Report {
     turns: Vec<Turn>,
 }
 
-/// Where and how a trial ran.
-pub struct Circumstances {
-    /// The machine and its CPUs.
-    pub machine: (String, usize),
-    /// The kernel's version.
-    pub kernel: String,
-    /// What perch said that it schedules.
-    pub scheduling: Option<String>,
-    /// The cgroups.
-    pub cgroups: Vec<String>,
-    /// The turns that were planned.
-    pub schedule: Schedule,
-}
-
 /// Returns the schema of what `perch trial --format json` prints.
 pub fn schema() -> Schema {
     perch_file::result_schema::<Report>("result of perch trial")
@@ -78,49 +70,32 @@ pub fn schema() -> Schema {
 
 impl Report {
     /// The report of these turns.
-    pub fn new(where_: Circumstances, measures: &[Measure], turns: Vec<Turn>, end: &End) -> Report {
+    pub fn new(at: Circumstances, measures: &[Measure], turns: Vec<Turn>, end: &End) -> Report {
         let (ended, failure, condition) = match end {
             End::Finished => (How::Finished, None, None),
             End::Stopped => (How::Stopped, None, None),
             End::Held(held) => (How::Reverted, None, Some(held.clone())),
-            End::Failed(_, words) => (How::Failed, Some(words.clone()), None),
+            End::Failed(failure) => (How::Failed, Some(failure.message.clone()), None),
         };
-        let Circumstances { machine: (machine, cpus), kernel, scheduling, cgroups, schedule } =
-            where_;
-        Report {
-            perch: env!("CARGO_PKG_VERSION"),
-            machine,
-            cpus,
-            kernel,
-            scheduling,
-            cgroups,
-            turn_s: schedule.turn.as_secs_f64(),
-            settle_s: schedule.settle.as_secs_f64(),
-            planned: schedule.turns(),
-            ended,
-            failure,
-            condition,
-            measures: rows(measures, &turns),
-            turns,
-        }
+        Report { at, ended, failure, condition, measures: rows(measures, &turns), turns }
     }
 
     /// The report for a person. `again` is the command that loads perch as the trial did.
     pub fn text(&self, again: &str) -> String {
-        let Report { cpus, machine, .. } = self;
-        let mut out = format!("{cpus} CPUs of {machine}, Linux {}\n", self.kernel);
-        if !self.cgroups.is_empty() {
-            out += &format!("cgroups: {}\n", self.cgroups.join(", "));
+        let at = &self.at;
+        let mut out = format!("{} CPUs of {}, Linux {}\n", at.cpus, at.machine, at.kernel);
+        if !at.cgroups.is_empty() {
+            out += &format!("cgroups: {}\n", at.cgroups.join(", "));
         }
-        if let Some(scheduling) = &self.scheduling {
+        if let Some(scheduling) = &at.scheduling {
             out += &format!("perch: {scheduling}\n");
         }
         out += &format!(
             "{} of {} turns of {} s, of which the first {} s are not measured\n\n{}\n",
             self.turns.len(),
-            self.planned,
-            self.turn_s,
-            self.settle_s,
+            at.planned,
+            at.turn_s,
+            at.settle_s,
             self.table()
         );
         if self.turns.len() / 2 < 2 {
@@ -165,19 +140,21 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::schedule::Side;
+    use super::super::schedule::{Schedule, Side};
     use super::*;
+    use crate::output::Failure;
 
     fn report(end: &End, turns: usize) -> Report {
-        let second = Duration::from_secs(1);
-        let where_ = Circumstances {
-            machine: ("Some CPU".to_string(), 8),
+        let at = Circumstances {
+            perch: "0",
+            machine: "Some CPU".to_string(),
+            cpus: 8,
             kernel: "7.2.12".to_string(),
             scheduling: Some("8 CPUs: cluster=perch".to_string()),
             cgroups: vec!["/web".to_string()],
-            schedule: Schedule::new(4 * 300 * second, 300 * second, None).unwrap(),
+            turn_s: 300.0,
+            settle_s: 30.0,
+            planned: 4,
         };
         let measures = [("p99_wait", "us"), ("requests", "/s")].map(|(name, unit)| Measure {
             name: name.to_string(),
@@ -189,7 +166,7 @@ mod tests {
             let side = Schedule::side(at);
             Turn { side, values: values[usize::from(side == Side::Perch)].to_vec() }
         };
-        Report::new(where_, &measures, (0..turns).map(turn).collect(), end)
+        Report::new(at, &measures, (0..turns).map(turn).collect(), end)
     }
 
     #[test]
@@ -202,7 +179,7 @@ mod tests {
         let held = Held { condition: "p99_wait>5%".to_string(), because: "so it is".to_string() };
         let text = report(&End::Held(held), 4).text("");
         assert!(text.contains("--revert-if 'p99_wait>5%' ended the trial: so it is"), "{text}");
-        let text = report(&End::Failed(1, "ejected".to_string()), 1).text("");
+        let text = report(&End::Failed(Failure::run("ejected")), 1).text("");
         assert!(text.contains("the trial failed: ejected"), "{text}");
         assert!(text.contains("no change has an interval"), "{text}");
         assert!(report(&End::Stopped, 2).text("").contains("was stopped"));

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use perch_scheduler::{Kernel, Signals};
 
 use super::child::Loaded;
-use super::conduct::{Interruption, Stage};
+use super::conduct::Interruption;
 use super::meter::Meter;
 use super::schedule::{Schedule, Side};
+use crate::output::Failure;
 
 /// How often the running perch is looked at.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -26,8 +27,8 @@ pub struct Live {
     meter: Meter,
     signals: Signals,
     perch: Option<Loaded>,
-    /// What perch said that it schedules when it was loaded.
-    scheduling: Option<String>,
+    /// What perch said that it schedules, and by which modes; none before it was loaded.
+    pub scheduling: Option<String>,
 }
 
 impl Live {
@@ -44,30 +45,25 @@ impl Live {
         }
     }
 
-    /// What perch said that it schedules, and by which modes; none before it was loaded.
-    pub fn scheduling(&self) -> Option<&str> {
-        self.scheduling.as_deref()
-    }
-
     /// Leaves the kernel on its own scheduler.
     ///
     /// # Errors
     /// Where the kernel had let perch go before, or has some scheduler nevertheless.
-    pub fn revert(&mut self) -> Result<(), Interruption> {
-        match self.perch.take().map(Loaded::unload) {
-            Some(Err(error)) => Err(error),
-            Some(Ok(())) => self.is_free(),
-            None => Ok(()),
-        }
+    pub fn revert(&mut self) -> Result<(), Failure> {
+        let Some(perch) = self.perch.take() else {
+            return Ok(());
+        };
+        perch.unload()?;
+        self.is_free()
     }
 
     /// Waits until no scheduler of sched_ext is loaded.
-    fn is_free(&self) -> Result<(), Interruption> {
+    fn is_free(&self) -> Result<(), Failure> {
         let asked = Instant::now();
         while let Some(name) = self.kernel.loaded() {
             if asked.elapsed() > PATIENCE {
                 let words = format!("in stock's turn a sched_ext scheduler is loaded: {name}");
-                return Err(Interruption::Failed(1, words));
+                return Err(Failure::run(words));
             }
             std::thread::sleep(GLANCE / 10);
         }
@@ -90,40 +86,39 @@ impl Live {
             }
         }
     }
-}
 
-impl Stage for Live {
+    /// Has the kernel schedule by a side, which may do so already.
     fn switch(&mut self, side: Side) -> Result<(), Interruption> {
         match (side, &mut self.perch) {
             (Side::Stock, _) => {
                 self.revert()?;
-                self.is_free()
+                self.is_free()?;
             }
-            (Side::Perch, Some(perch)) => perch.goes_on(),
+            (Side::Perch, Some(perch)) => perch.goes_on()?,
             (Side::Perch, None) => {
                 let perch = Loaded::load(&self.arguments, &self.signals)?;
                 self.scheduling = Some(perch.scheduling.clone());
                 self.perch = Some(perch);
-                Ok(())
             }
         }
+        Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Interruption> {
-        self.pass(self.schedule.settle)
-    }
-
-    fn measure(&mut self) -> Result<Vec<Option<f64>>, Interruption> {
+    /// A turn of a side: lets the part pass that is not measured, and returns each measure's value in
+    /// the rest.
+    pub fn play(&mut self, side: Side) -> Result<Vec<Option<f64>>, Interruption> {
+        self.switch(side)?;
+        self.pass(self.schedule.settle)?;
         self.meter.begin(&self.signals)?;
         self.pass(self.schedule.measured())?;
         let values = self.meter.end(&self.signals)?;
-        if self.perch.is_none() {
-            if let Some(name) = self.kernel.loaded() {
+        match self.kernel.loaded().filter(|_| self.perch.is_none()) {
+            Some(name) => {
                 let words =
                     format!("in stock's turn somebody loaded a sched_ext scheduler: {name}");
-                return Err(Interruption::Failed(1, words));
+                Err(Failure::run(words).into())
             }
+            None => Ok(values),
         }
-        Ok(values)
     }
 }
