@@ -135,7 +135,7 @@ pub fn mechanisms_in_words() -> String {
     for mechanism in Mechanism::ALL {
         let modes: Vec<_> = mechanism.modes().iter().map(|mode| mode.name()).collect();
         let name = mechanism.name();
-        out += &format!("\n  {name:<9} {} ({})", mechanism.help(), modes.join(", "));
+        out += &format!("\n  {name:<10} {} ({})", mechanism.help(), modes.join(", "));
     }
     out
 }

@@ -49,23 +49,27 @@ impl Modes {
 }
 
 impl fmt::Display for Modes {
+    /// Writes what is on, as `--set` takes it; `off` where nothing is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (name, mode)) in self.iter().enumerate() {
-            write!(f, "{}{name}={mode}", if i > 0 { "," } else { "" })?;
+        let on = self.iter().filter(|(_, mode)| *mode != Mode::Off);
+        let mut words: Vec<String> = on.map(|(name, mode)| format!("{name}={mode}")).collect();
+        words.extend(self.layout.map(|layout| format!("{OVERLOAD_LAYOUT}={layout}")));
+        if words.is_empty() {
+            words.push("off".to_string());
         }
-        match self.layout {
-            Some(layout) => write!(f, ",{OVERLOAD_LAYOUT}={layout}"),
-            None => Ok(()),
-        }
+        f.write_str(&words.join(","))
     }
 }
 
 impl FromStr for Modes {
     type Err = ParseError;
 
-    /// `cluster=posted` or several, separated by commas; what is not named is off.
+    /// Reads `cluster=posted` or several, separated by commas, or `off`; what is not named is off.
     fn from_str(s: &str) -> Result<Modes, ParseError> {
         let mut modes = Modes::default();
+        if s == "off" {
+            return Ok(modes);
+        }
         let mut seen = Vec::new();
         for part in s.split(',') {
             let (name, mode) = part.split_once('=').ok_or_else(|| {

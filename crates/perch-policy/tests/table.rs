@@ -32,7 +32,7 @@ fn reasons_keep_their_numbers() {
                     sibling idle, cluster core, cluster scan, LLC core, LLC thread, LLC scan, \
                     cluster fallback to previous, cluster fallback to recent, target busy, no LLC, \
                     slow path, fallback, capacity fit, best capacity, most spare capacity, \
-                    wake balance, idle group, not searched, empty queue";
+                    wake balance, idle group, not searched, empty queue, SCHED_IDLE";
     let expected: Vec<_> = expected.split(", ").collect();
     let names = Reason::ALL.map(Reason::name);
     assert_eq!(names[..expected.len()], expected);

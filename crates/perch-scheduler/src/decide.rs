@@ -15,7 +15,7 @@ use std::fmt;
 use perch_machine::{Machine, library};
 use perch_policy::testing::dice::Dice;
 use perch_policy::testing::machines::{self, Shape};
-use perch_policy::testing::scenario::{self, POLICIES, Scenario};
+use perch_policy::testing::scenario::{self, Scenario};
 use perch_policy::{Answer, Batch, CacheStep, Host, Reason, Topology};
 
 use crate::error::SchedulerError;
@@ -23,8 +23,6 @@ pub use kernel::InKernel;
 
 /// Moments a machine; each is decided in every mode of every era.
 const MOMENTS: usize = 12;
-/// Wake-ups a machine.
-pub const PER_MACHINE: usize = MOMENTS * POLICIES;
 /// The most CPUs of a random machine: its sets take up to three words of 64.
 const MOST_CPUS: u32 = 150;
 /// Mismatches that are told in full.
@@ -124,7 +122,7 @@ pub fn compare(plan: &Plan, other: &mut dyn Answerer) -> Result<Comparison, Sche
                     plan.seed,
                     machine.description,
                     asked.policy,
-                    told(&round.moments[index / (PER_MACHINE / MOMENTS)]),
+                    told(&round.moments[index * MOMENTS / round.asked.len()]),
                     asked.native
                 ));
             }
@@ -186,9 +184,9 @@ impl Round {
         let mut host = Host::new(topology.clone());
         let mut dice = Dice::new(seed ^ (number as u64) << 32);
         let mut asked = Vec::new();
-        let mut batch = Batch::new(base, &topology, PER_MACHINE);
         let moments: Vec<_> = (0..MOMENTS).map(|_| Scenario::random(&shape, &mut dice)).collect();
         let policies = scenario::policies();
+        let mut batch = Batch::new(base, &topology, MOMENTS * policies.len());
         for (moment, &policy) in moments.iter().flat_map(|m| policies.iter().map(move |p| (m, p))) {
             let (wake, allowed) = (moment.wake.to_policy(), moment.affinity());
             moment.put(&mut host);

@@ -266,7 +266,7 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
 
     assert!(perch.stdout("experiment list").contains("idle-neighbours"));
     let help = perch.stdout("compare --help");
-    assert!(help.contains("swap      take an idle neighbour instead (off, perch)"), "{help}");
+    assert!(help.contains("swap       take an idle neighbour instead (off, perch)"), "{help}");
     let refused = |perch: &Perch, modes: &str| {
         let output = perch.run(&format!("compare -m juno -w tbench:n=1 --arm {modes}"));
         assert_eq!(output.status.code(), Some(2), "{modes}");
@@ -275,7 +275,11 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
     let words = refused(&perch, "x:swap=posted");
     assert!(words.contains("mechanism \"swap\" has no mode \"posted\": expected off, perch"));
     let words = refused(&perch, "x:warp=perch");
-    assert!(words.contains("this version has cluster, capacity, cache, overload, steer, swap"));
+    assert!(
+        words.contains(
+            "this version has cluster, capacity, cache, overload, steer, sched_idle, swap"
+        )
+    );
     assert!(refused(&own, "x:swap=perch").contains("unknown mechanism \"swap\""));
 
     // Its mode changes decisions, under a reason of its own; off is the perch of this tree.

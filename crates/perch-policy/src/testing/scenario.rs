@@ -12,9 +12,6 @@ use crate::{
 /// The second, the time after which wakee flips are halved.
 pub const SECOND: u64 = 1_000_000_000;
 
-/// How many [`policies`] there are.
-pub const POLICIES: usize = LATER.len() * (Mode::ALL.len() * 3 + 1) + Mode::ALL.len();
-
 /// The eras in which every mechanism may be.
 const LATER: [Era; 4] = [Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
 
@@ -33,6 +30,7 @@ pub fn policies() -> Vec<Policy> {
     let others = (Mechanism::ALL.into_iter())
         .filter(|m| !named.contains(m) && *m != Mechanism::Overload)
         .flat_map(|m| m.modes().iter().map(move |&mode| (m, mode)))
+        .filter(|(_, mode)| *mode != Mode::Off)
         .map(|(mechanism, mode)| {
             let mut modes = Modes::default();
             modes[mechanism] = mode;

@@ -19,6 +19,7 @@ mod overload;
 mod overload_threads;
 mod properties;
 mod question;
+mod sched_idle;
 mod slow;
 mod steer;
 mod steering;

@@ -24,6 +24,7 @@ pub struct Model<'a> {
     pub capacity: Mode,
     pub cache: Mode,
     pub steer: Mode,
+    pub sched_idle: Mode,
     pub s: &'a mut Scenario,
     pub examined: u32,
     /// `prev'` of §3, and what the mechanism did.
@@ -52,6 +53,7 @@ impl<'a> Model<'a> {
             capacity: modes.capacity,
             cache: modes.cache,
             steer: modes.steer,
+            sched_idle: modes.sched_idle,
             prev: s.wake.prev,
             s,
             examined: 0,
@@ -88,6 +90,7 @@ impl<'a> Model<'a> {
                     }
                     found => found,
                 };
+                let found = self.preempts_sched_idle(found);
                 steer::steer(&mut self, found)
             }
             Choice::Early(aim, found) => {
@@ -129,6 +132,22 @@ impl<'a> Model<'a> {
             self.s.waker.recent = Some(wake.this);
         }
         Choice::Search(if pulled { wake.this } else { self.prev })
+    }
+
+    /// docs/mechanisms/sched_idle.md.
+    fn preempts_sched_idle(&mut self, found: Found) -> Found {
+        let (target, reason) = found;
+        let mode = self.sched_idle == Mode::Perch && !self.s.wakee.sched_idle;
+        let (Some(llc), true, Reason::TargetBusy) = (&self.shape.llc[target], mode, reason) else {
+            return found;
+        };
+        let n = self.shape.nr_cpus();
+        let good = |c: &usize| llc.contains(c) && self.s.allowed[*c] && self.s.state.sched_idle[*c];
+        let Some(cpu) = (target..target + n).map(|c| c % n).find(good) else {
+            return found;
+        };
+        self.examined += 1;
+        (cpu, Reason::SchedIdle)
     }
 
     /// "The defined fallback" of P1: the first allowed CPU of prev's node, else of the machine;

@@ -166,7 +166,8 @@ proptest! {
                 | Reason::WakeBalance
                 | Reason::IdleGroup
                 | Reason::Unsearched
-                | Reason::EmptyQueue => false,
+                | Reason::EmptyQueue
+                | Reason::SchedIdle => false,
             };
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}", d.mode);
             assert!(holds, "{at}: {:?} for {wake:?}", d.verdict);

@@ -41,36 +41,22 @@ static __attribute__((noinline)) perch_u32 widest_set(perch_u32 cpu)
 }
 
 /*
- * The first CPU of a set that the task with this affinity mask may use, and that is idle, or runs only
- * tasks of SCHED_IDLE; PERCH_NONE without one.
+ * The first idle CPU of a set that the task with this affinity mask may use; PERCH_NONE without one.
  */
-static __always_inline perch_u32 first_in_set(perch_u64 allowed_at, perch_u32 set, bool sched_idle)
+PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
 
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
 
-		if (sched_idle)
-			m &= config()->sched_idle[first + k];
 		if (m)
 			m &= mask_word(allowed_at, first + k);
-		if (!sched_idle)
-			m = idle_among(first + k, m);
+		m = idle_among(first + k, m);
 		if (m)
 			return (first + k) * 64 + __builtin_ctzll(m);
 	}
 	return PERCH_NONE;
-}
-
-PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
-{
-	return first_in_set(allowed_at, set, false);
-}
-
-PERCH_OUTLINE perch_u32 sched_idle_in_set(perch_u64 allowed_at, perch_u32 set)
-{
-	return first_in_set(allowed_at, set, true);
 }
 
 /* The first idle one whose core idles as a whole. */

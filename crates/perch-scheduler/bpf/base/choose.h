@@ -142,30 +142,6 @@ static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s3
 	return reason;
 }
 
-/*
- * Claims a CPU that runs only tasks of SCHED_IDLE for another task: the one that the policy names, or, where
- * it found no idle one, any of the LLC. In a busy LLC the policy does not look at all CPUs, as that costs;
- * these are found by reading a word or two.
- */
-static __attribute__((noinline)) bool takes_sched_idle(const struct task_struct *p,
-						       struct perch_question *q, perch_u32 this_cpu)
-{
-	struct perch_verdict *v = &q->verdict;
-	perch_u32 number, cpu;
-
-	if (may_be_idle(v->reason))
-		return claim_sched_idle(v->cpu);
-	number = cpu_state(v->cpu)->llc;
-	if (v->reason != PERCH_BY_TARGET_BUSY || number == PERCH_NONE)
-		return false;
-	cpu = sched_idle_in_set(allowed_at(p, this_cpu), config()->llcs[number].set);
-	if (cpu == PERCH_NONE || !claim_sched_idle(cpu))
-		return false;
-	v->cpu = cpu;
-	v->reason = PERCH_BY_LLC_SCAN;
-	return true;
-}
-
 /* Chooses the CPU for the task; sets `placed` if it has put the task there already. */
 static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
 					bool *placed)
@@ -233,7 +209,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 			break;
 		}
 		if (nr_sched_idle_cpus && !(q->wakee.flags & PERCH_TASK_SCHED_IDLE) &&
-		    takes_sched_idle(p, q, this_cpu)) {
+		    may_be_idle(q->verdict.reason) && claim_sched_idle(q->verdict.cpu)) {
 			insert_direct(p, SCX_DSQ_LOCAL, SCX_ENQ_PREEMPT);
 			*placed = true;
 			c->events[PERCH_EV_DIRECT]++;

@@ -18,7 +18,7 @@ use perch_plan::interface::ARENA_BASE;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decide.bpf.o"));
 
 /// Room for a batch about a machine of 1000 CPUs.
-pub(super) const ARENA_BYTES: usize = 32 << 20;
+pub(super) const ARENA_BYTES: usize = 48 << 20;
 
 /// The test program, loaded. It schedules nothing.
 pub struct InKernel {

@@ -82,7 +82,7 @@ fn a_kernel_that_has_everything_lacks_nothing() {
     assert!(found.unknown_callbacks().is_empty());
     let load = found.load.unwrap();
     assert_eq!(load.machine.cpus.len(), 2);
-    assert_eq!(load.choices.len(), 5);
+    assert_eq!(load.choices.len(), perch_policy::Mechanism::ALL.len());
     assert!(load.memory.unwrap() > 1 << 20);
     let functions = found.functions.unwrap().unwrap();
     assert!(functions.needed > 15, "{functions:?}");
