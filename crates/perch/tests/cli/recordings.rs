@@ -325,9 +325,9 @@ fn a_trace_of_a_simulation_is_a_load() {
 #[test]
 fn advice_for_a_machine_says_why() {
     let small = printed("advise -m x5570");
-    assert!(small.contains("cache      upstream  last-level caches have 8 CPUs"), "{small}");
+    assert!(small.contains("cache       upstream  last-level caches have 8 CPUs"), "{small}");
     let large = printed("advise -m kunpeng920");
-    assert!(large.contains("cache      perch  there are 4 last-level caches, of 32"), "{large}");
+    assert!(large.contains("cache       perch  there are 4 last-level caches, of 32"), "{large}");
     refused("advise -m juno --format json", &["--format", "--machine"]);
     refused("advise -m juno x.perch", &["--machine"]);
 }
