@@ -159,26 +159,8 @@ fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// Demands that the tables in Markdown have the rows of the text, at least so many.
-    pub(crate) fn same_rows(text: &str, markdown: &str, at_least: usize) {
-        let words = |line: &str| {
-            let line = line.replace('|', " ");
-            line.split_whitespace().collect::<Vec<_>>().join(" ")
-        };
-        let shown: Vec<String> = text.lines().map(words).collect();
-        let lines: Vec<&str> = markdown.lines().collect();
-        let (mut rows, mut in_table) = (0, false);
-        for line in lines {
-            let is_row = in_table && line.starts_with('|');
-            in_table = is_row || line.starts_with("|--");
-            rows += usize::from(is_row);
-            assert!(!is_row || shown.contains(&words(line)), "{line} is not in\n{text}");
-        }
-        assert!(rows >= at_least, "{rows} rows in\n{markdown}");
-    }
 
     fn grid() -> Grid {
         let mut grid = Grid::new(&["row"], &[]);

@@ -122,7 +122,6 @@ fn of<'a>(found: &LineFound, arm: &'a Contention) -> Option<&'a perch_experiment
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::tests::same_rows;
     use perch_experiment::ContendedLine;
 
     fn user(symbol: &str, offset: u32, share: f64, seen: bool) -> LineUser {
@@ -184,13 +183,6 @@ mod tests {
     #[test]
     fn published_functions_come_first_and_then_who_else_was_seen() {
         insta::assert_snapshot!(sections(&found(Some("root_domain+0x0")), "", Grid::text));
-    }
-
-    #[test]
-    fn markdown_shows_the_same() {
-        let found = found(Some("root_domain+0x0"));
-        let markdown = sections(&found, "### ", Grid::markdown);
-        same_rows(&sections(&found, "", Grid::text), &markdown, 8);
     }
 
     #[test]

@@ -61,14 +61,6 @@ fn completions_and_manual_pages_have_every_command() {
     }
 }
 
-#[test]
-fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
-    assert!(!printed("machine show juno").is_empty());
-    let text = printed("machine show juno --toml");
-    let machine = perch_machine::Machine::from_toml_str(&text, "stdout").unwrap();
-    assert_eq!(machine.cpus.len(), 6);
-}
-
 /// The part that a guest has is a machine like any other, of the same costs, and stderr tells what it lacks.
 #[test]
 fn the_part_that_a_guest_has_is_a_machine() {
@@ -90,26 +82,9 @@ fn the_result_does_not_depend_on_the_threads_and_the_seed_brings_it_back() {
 }
 
 #[test]
-fn further_arms_are_shown_when_asked_for() {
-    let text = printed(&format!("{SMALL} --arms perch,upstream"));
-    assert!(text.contains("perch cluster=perch"), "{text}");
-}
-
-#[test]
 fn quiet_means_an_empty_stderr() {
     assert_eq!(told(&format!("{SMALL} --quiet")).2, "");
     assert!(told(SMALL).2.contains("12 simulations"));
-}
-
-#[test]
-fn arms_compare_on_any_machine_and_workload() {
-    let text = printed(
-        "compare -m jacobsville -w tbench:n=2 --measure 50ms --arm stock:cluster=off \
-         --arm near:cluster=perch --repetitions 2",
-    );
-    for words in ["stock", "near", "cluster=perch", "decisions by reason", "wake-ups"] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
 }
 
 /// `perch ... | head -n 1` ends quietly.

@@ -157,7 +157,9 @@ fn machines_that_perch_writes_are_as_their_schema_says() {
     let schema = schema("machine");
     for machine in ["kunpeng920", "juno", "xeon240", "x5570"] {
         let text = printed(&format!("machine show --toml {machine}"));
-        assert_eq!(check(&schema, &read(&text)), None, "{machine}");
+        let value = read(&text);
+        assert_eq!(check(&schema, &value), None, "{machine}");
+        assert_eq!(reads("machine", &value), Ok(()), "{machine}");
     }
 }
 
