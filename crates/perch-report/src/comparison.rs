@@ -135,7 +135,7 @@ fn statistic_grid(score: &ScoreRow) -> Grid {
     grid
 }
 
-fn count_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
+pub(crate) fn count_grid(comparison: &Comparison, rows: &[&CountRow]) -> Grid {
     let mut grid = Grid::new(&[""], &[]);
     for arm in &comparison.arms {
         grid.column("", &arm.name, Align::Right);

@@ -3,6 +3,9 @@
 
 use std::fmt::Write;
 
+#[cfg(feature = "pages")]
+use crate::html;
+
 /// The side of its column on which a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -132,6 +135,18 @@ impl Grid {
         }
         text.push('\n');
         text
+    }
+
+    /// Returns the table in HTML, headings as in Markdown.
+    #[cfg(feature = "pages")]
+    pub(crate) fn html(&self) -> String {
+        let line = |tag: &str, cells: &[String]| {
+            let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", html::escape(cell)));
+            format!("<tr>{}</tr>\n", cells.collect::<String>())
+        };
+        let rows: String = self.rows.iter().map(|row| line("td", row)).collect();
+        let head = line("th", &self.head());
+        format!("<div class=\"wide\"><table>\n{head}{rows}</table></div>\n")
     }
 
     /// Returns the first and the last column of each run of columns under one heading.

@@ -12,7 +12,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 mod tails;
 
-use super::escape::escape;
+use super::escape;
 
 pub use tails::tails;
 

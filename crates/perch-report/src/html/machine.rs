@@ -9,7 +9,7 @@ use std::fmt::Write;
 use perch_machine::{Cpu, Machine, cpulist};
 
 use super::chart::{self, Words};
-use super::escape::escape;
+use super::escape;
 
 /// Pixels, before the page scales them: the size of a CPU's place, the size of its bar, and the
 /// margin around the parts of a box.

@@ -4,10 +4,8 @@
 
 mod chart;
 mod course;
-mod escape;
 mod machine;
 mod overview;
-mod parts;
 mod ran;
 
 use std::fmt::Write;
@@ -15,15 +13,26 @@ use std::fmt::Write;
 use perch_experiment::{CellReport, Comparison, CountRow, Report, Verdict};
 
 use crate::circumstances;
+use crate::comparison::count_grid;
 use crate::figure::{direction, figure, interval, percent};
-use crate::latency::rate;
+use crate::grid::{Align, Grid};
 use crate::paste::sheet::{Row, Sheet};
 use crate::results::Results;
 use crate::settled;
 use chart::{Axis, Point, Series, Ticks, Words};
-use escape::escape;
-use parts::{captioned, heads, table};
 use perch_machine::Machine;
+
+/// Returns `text` with entities for the characters that have a meaning in HTML.
+pub(crate) fn escape(text: &str) -> String {
+    let marks = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")];
+    marks.into_iter().fold(text.to_string(), |text, (mark, entity)| text.replace(mark, entity))
+}
+
+/// Adds a chart with its caption.
+fn captioned(body: &mut String, svg: &str, caption: &str) {
+    let caption = escape(caption);
+    let _ = writeln!(body, "<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>");
+}
 
 /// Returns the whole page.
 pub fn html(results: &[Results], version: &str) -> String {
@@ -250,17 +259,14 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
 }
 
 fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
-    let mut head = heads(&["row", "unit"]);
+    let mut grid = Grid::new(&["row", "unit"], &[]);
     for (index, arm) in sheet.arms.iter().enumerate() {
-        head.push(arm.clone());
-        if index > 0 {
-            head.extend(["change".to_string(), "±95 %".to_string()]);
-        }
+        let names = &[arm.as_str(), "change", "±95 %"][..if index == 0 { 1 } else { 3 }];
+        grid.columns("", names, Align::Right);
     }
     if !cells.is_empty() {
-        head.extend(heads(&["published", "patched", "change", "verdict"]));
+        grid.columns("", &["published", "patched", "change", "verdict"], Align::Right);
     }
-    let mut lines = Vec::new();
     for (at, row) in sheet.rows.iter().enumerate() {
         let mut line = vec![row.label.clone(), row.unit.clone()];
         for (index, found) in row.figures.iter().enumerate() {
@@ -278,9 +284,9 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
                 verdict.to_string(),
             ]);
         }
-        lines.push(line);
+        grid.row(line);
     }
-    table(body, &head, &lines);
+    body.push_str(&grid.html());
 }
 
 fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison) {
@@ -332,13 +338,13 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
                 None => "Per simulated second, mean of the repetitions.",
                 Some(_) => "Per second of the guest that recorded them.",
             };
-            counts(body, &names, [title, what, said], counted);
+            counts(body, found, [title, what, said], counted);
         }
     }
 }
 
 /// Shows what was counted, under its title, by what it is, and with what is said about it.
-fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[CountRow]) {
+fn counts(body: &mut String, found: &Comparison, words: [&str; 3], counted: &[CountRow]) {
     let [title, what, said] = words;
     let mut heading = what.to_string();
     heading[..1].make_ascii_uppercase();
@@ -347,22 +353,13 @@ fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[Count
         let rates = row.per_second.iter();
         rates.map(|rate| rate.unwrap_or(f64::NAN)).collect()
     };
-    let rows: Vec<(String, Vec<f64>)> = counted
-        .iter()
-        .filter(|row| row.occurred())
-        .map(|row| (row.name.clone(), rates(row)))
-        .collect();
+    let rows: Vec<&CountRow> = counted.iter().filter(|row| row.occurred()).collect();
+    let bars: Vec<(String, Vec<f64>)> =
+        rows.iter().map(|row| (row.name.clone(), rates(row))).collect();
+    let arms: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
     let words = Words { name: &format!("{title}: {what}"), said };
-    captioned(body, &chart::bars(&words, arms, &rows), words.said);
-    let head: Vec<String> = [String::new()].into_iter().chain(arms.iter().cloned()).collect();
-    let lines: Vec<Vec<String>> = rows
-        .iter()
-        .map(|(name, values)| {
-            let values = values.iter().map(|value| rate(*value));
-            [name.clone()].into_iter().chain(values).collect()
-        })
-        .collect();
-    table(body, &head, &lines);
+    captioned(body, &chart::bars(&words, &arms, &bars), words.said);
+    body.push_str(&count_grid(found, &rows).html());
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{Comparison, Report};
 
-use super::escape::escape;
+use super::escape;
 use crate::figure::percent;
 use crate::paste::sheet::Sheet;
 

@@ -7,12 +7,11 @@ use std::fmt::Write;
 use perch_experiment::{ArmCpus, CountRow, LoadFound, Report, WakeLatency};
 use perch_machine::Machine;
 
-use super::chart;
-use super::chart::{Axis, Point, Series, Ticks, Words};
-use super::escape::escape;
+use super::chart::{self, Axis, Point, Series, Ticks, Words};
 use super::machine;
-use super::parts::{captioned, heads, table};
+use super::{captioned, escape};
 use crate::figure::figure;
+use crate::grid::{Align, Grid};
 use crate::latency::rounded;
 
 /// A table of CPUs has at most so many rows; more rows are put together.
@@ -30,15 +29,16 @@ pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
                    is better.";
     let words = Words { name: &format!("{title}: wake-up latency by percentile"), said: caption };
     captioned(body, &chart::tails(&words, &arms), caption);
-    let mut head = heads(&["microseconds", "wake-ups", "mean"]);
-    let names = found.iter().take(1).flat_map(|arm| arm.percentiles());
-    head.extend(names.map(|(name, _)| name.to_string()));
-    let lines = found.iter().map(|arm| {
+    let mut grid = Grid::new(&["microseconds"], &["wake-ups", "mean"]);
+    for (name, _) in found[0].percentiles() {
+        grid.column("", name, Align::Right);
+    }
+    for arm in found {
         let first = [arm.arm.clone(), arm.wakeups.to_string(), figure(arm.mean_us)];
         let rest = arm.percentiles().into_iter().map(|(_, us)| figure(us));
-        first.into_iter().chain(rest).collect()
-    });
-    table(body, &head, &lines.collect::<Vec<Vec<String>>>());
+        grid.row(first.into_iter().chain(rest).collect());
+    }
+    body.push_str(&grid.html());
 }
 
 /// Draws the median and the 99th percentile of each load.
@@ -71,16 +71,16 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     let x = Axis { name: "load", ticks: Ticks::Names(&names) };
     let y = Axis { name: "us", ticks: Ticks::Powers };
     captioned(body, &chart::lines(&words, &x, &y, &series), caption);
-    let mut head = heads(&["microseconds"]);
+    let mut grid = Grid::new(&["microseconds"], &[]);
     for arm in arms {
-        head.extend(["median", "99th", "max"].map(|name| format!("{} {name}", arm.arm)));
+        grid.columns(&arm.arm, &["median", "99th", "max"], Align::Right);
     }
-    let lines = loads.iter().map(|load| {
+    for load in loads {
         let figures = load.latency.iter();
         let figures = figures.flat_map(|arm| [arm.p50_us, arm.p99_us, arm.max_us].map(figure));
-        [load.row.clone().unwrap_or_default()].into_iter().chain(figures).collect()
-    });
-    table(body, &head, &lines.collect::<Vec<Vec<String>>>());
+        grid.row([load.row.clone().unwrap_or_default()].into_iter().chain(figures).collect());
+    }
+    body.push_str(&grid.html());
 }
 
 /// Returns each row's share of all, in percent: the mean over the loads, which all count the same.
@@ -115,12 +115,13 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
         return;
     }
     captioned(body, &chart::bars(words, arms, rows), words.said);
-    let head: Vec<String> = heads(&["percent"]).into_iter().chain(arms.iter().cloned()).collect();
-    let lines = rows.iter().map(|(name, values)| {
+    let mut grid = Grid::new(&["percent"], &[]);
+    grid.columns("", arms, Align::Right);
+    for (name, values) in rows {
         let values = values.iter().map(|value| rounded(*value, 2));
-        [name.clone()].into_iter().chain(values).collect()
-    });
-    table(body, &head, &lines.collect::<Vec<Vec<String>>>());
+        grid.row([name.clone()].into_iter().chain(values).collect());
+    }
+    body.push_str(&grid.html());
 }
 
 /// Draws the machine with each CPU's busy time, by arm.
@@ -145,9 +146,10 @@ pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpu
     );
     let words = Words { name: &format!("{title}: where tasks ran"), said: &caption };
     captioned(body, &machine::draw(found, &words, &arms), &caption);
-    let head = heads(&["busy"]).into_iter();
-    let head: Vec<String> = head.chain(arms.iter().map(|(arm, _)| arm.to_string())).collect();
-    table(body, &head, &machine::rows(found, MOST_ROWS, &arms));
+    let mut grid = Grid::new(&["busy"], &[]);
+    arms.iter().for_each(|(arm, _)| grid.column("", arm, Align::Right));
+    machine::rows(found, MOST_ROWS, &arms).into_iter().for_each(|row| grid.row(row));
+    body.push_str(&grid.html());
 }
 
 /// Returns how differently the arms used the CPUs: the largest difference of any arm from the
