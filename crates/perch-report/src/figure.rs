@@ -32,6 +32,14 @@ pub fn percent(value: f64) -> String {
     format!("{value:+.2}%")
 }
 
+/// Returns `part` of `whole` as a percentage with so many decimals; a dash where the whole is 0.
+pub fn share(part: u64, whole: u64, decimals: usize) -> String {
+    match whole {
+        0 => "-".to_string(),
+        _ => format!("{:.decimals$} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
 /// Returns half the width of a confidence interval, in percentage points; an empty text where there
 /// is none.
 pub(crate) fn interval(half_width: Option<f64>) -> String {

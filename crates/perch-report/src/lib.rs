@@ -29,7 +29,7 @@ mod trust;
 pub use comparison::comparison;
 pub use diff::diff;
 pub use experiment::experiments;
-pub use figure::{figure, percent};
+pub use figure::{figure, percent, share};
 pub use format::{Format, ResultFormat, UnknownFormat};
 pub use gate::gate_words;
 pub use grid::{Align, Grid};

@@ -11,14 +11,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use perch_policy::{Era, Policy};
 use perch_record::{Agreement, Cause, Outcome, ReplayResult, Tally};
-use perch_report::{Align, Format, Grid, json};
+use perch_report::{Align, Format, Grid, json, share};
 use schemars::Schema;
 
 use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit_as};
 use crate::recording::Recording;
-
-use self::agreement::share;
 
 /// The arguments of `perch replay`.
 #[derive(Args)]
@@ -36,7 +34,7 @@ pub struct Arguments {
     /// How to write the result: table, markdown, csv or json [default: table]; with --list only
     /// csv
     #[arg(long, value_name = "FORMAT")]
-    format: Option<String>,
+    format: Option<Format>,
     /// List the wake-ups themselves: what was chosen, and what the policies say
     #[arg(long)]
     list: bool,
@@ -71,17 +69,9 @@ fn same(one: &Path, other: &Path) -> bool {
 
 /// Carries out `perch replay`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let format = arguments.format.as_deref();
-    if let (true, Some(other)) = (arguments.list, format.filter(|name| *name != "csv")) {
-        return Err(Failure::input(format!("--list --format {other}: expected csv")));
+    if arguments.list && arguments.format.is_some_and(|format| format != Format::Csv) {
+        return Err(Failure::input("--list: expected --format csv"));
     }
-    let format = match format.filter(|_| !arguments.list) {
-        Some(name) => {
-            let parsed = name.parse::<Format>();
-            parsed.map_err(|e| Failure::input(format!("--format: {e}")))?
-        }
-        None => Format::Table,
-    };
     if let Some(path) = arguments.output.as_deref().filter(|path| same(path, &arguments.file)) {
         return Err(Failure::input(format!(
             "--output {}: that is the recording itself; expected another file",
@@ -117,6 +107,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         outcome: &outcome,
         undecided: (reader.footer()).and_then(|footer| footer.undecided.words()),
     };
+    let format = arguments.format.unwrap_or_default();
     let text = match format {
         Format::Table => report.text(Grid::text),
         Format::Markdown => report.text(Grid::markdown),
@@ -159,7 +150,7 @@ impl Report<'_> {
         out += &agreement::lines(&result.era, model);
         for (cause, count) in Cause::ALL.into_iter().zip(model.by_cause) {
             if count > 0 {
-                let share = share(count, model.asked);
+                let share = share(count, model.asked, 2);
                 out += &format!("  otherwise, {}: {count}, {share}\n", cause.name());
             }
         }
@@ -176,7 +167,7 @@ impl Report<'_> {
         out += &format!(
             "\nwith {} {differ} choices would be others: {}\n\n",
             other.modes,
-            share(differ, change.asked)
+            share(differ, change.asked, 2)
         );
         out += &form(&by_reason(change, "changed", false));
         out += "\n";
@@ -229,7 +220,7 @@ fn by_reason(tally: &Tally, differ: &str, causes: bool) -> Grid {
         let mut row = vec![
             reason.name().to_string(),
             all.asked.to_string(),
-            share(all.asked, tally.asked),
+            share(all.asked, tally.asked, 2),
             all.differ.to_string(),
             idle.asked.to_string(),
             idle.differ.to_string(),
@@ -244,7 +235,7 @@ fn by_reason(tally: &Tally, differ: &str, causes: bool) -> Grid {
 fn before_and_after(tally: &Tally) -> Grid {
     let mut grid = Grid::new(&["the chosen CPU"], &["kernel", "policy"]);
     let mut row = |name: &str, [was, is]: [u64; 2]| {
-        let cells = [name.to_string(), share(was, tally.asked), share(is, tally.asked)];
+        let cells = [name.to_string(), share(was, tally.asked, 2), share(is, tally.asked, 2)];
         grid.row(cells.to_vec());
     };
     for (distance, counts) in tally.distances() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use perch_plan::interface::{Event, WaitReason};
 use perch_policy::Reason;
-use perch_report::{Align, Grid};
+use perch_report::{Align, Grid, share};
 use perch_scheduler::stats::{
     Client, GroupWaits, Listener, Report, SOCKET, Waits, openmetrics, prometheus,
 };
@@ -128,14 +128,6 @@ fn json(report: &Report) -> String {
     format!("{text}\n")
 }
 
-/// `part` of `whole` as a percentage.
-pub fn share(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_string(),
-        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
-    }
-}
-
 /// A number of times, in words.
 pub fn times(count: u64) -> String {
     match count {
@@ -167,7 +159,7 @@ pub fn summary(report: &Report) -> String {
         about.machine,
         about.kernel,
         about.modes,
-        share(report.busy_ns, cpu_ns)
+        share(report.busy_ns, cpu_ns, 1)
     );
 
     if !about.band.is_empty() {
@@ -185,7 +177,7 @@ pub fn summary(report: &Report) -> String {
 
     let mut reasons = Grid::new(&["reason"], &["wake-ups", "share"]);
     for (name, count) in decided(report) {
-        reasons.row(vec![name.to_string(), count.to_string(), share(count, wakeups)]);
+        reasons.row(vec![name.to_string(), count.to_string(), share(count, wakeups, 1)]);
     }
     out.push_str(&reasons.text());
     out.push('\n');
@@ -283,11 +275,11 @@ pub fn line(change: &Report) -> String {
         format!("{} wake-ups/s", rate(wakeups)),
         format!(
             "{} busy",
-            share(change.busy_ns, change.uptime_ns.saturating_mul(change.about.cpus))
+            share(change.busy_ns, change.uptime_ns.saturating_mul(change.about.cpus), 1)
         ),
     ];
     for (name, count) in decided(change).into_iter().take(4) {
-        parts.push(format!("{name} {}", share(count, wakeups)));
+        parts.push(format!("{name} {}", share(count, wakeups, 1)));
     }
     let stolen = [Event::StolenCluster, Event::StolenLlc, Event::StolenNode, Event::StolenRemote];
     let stolen = stolen.map(|event| change.event(event)).iter().sum();

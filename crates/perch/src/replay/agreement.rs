@@ -3,14 +3,7 @@
 //! that agrees least often.
 
 use perch_record::{Agreement, ENOUGH, Tally};
-
-/// `part` of `whole` as a percentage.
-pub fn share(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_string(),
-        _ => format!("{:.2} %", 100.0 * part as f64 / whole as f64),
-    }
-}
+use perch_report::share;
 
 /// The share of choices that agree, to a tenth of a percent; 100.0 % only where all do.
 fn tenths(part: &Agreement) -> String {
@@ -30,7 +23,7 @@ pub fn lines(era: &str, model: &Tally) -> String {
         "the model of {era} chooses as the kernel did in {} of {}: {}\n",
         total.same(),
         total.asked,
-        share(total.same(), total.asked)
+        share(total.same(), total.asked, 2)
     );
     let to_win = model.by_reason.iter().map(|[_, idle]| idle).sum();
     for (name, part) in [
@@ -39,7 +32,7 @@ pub fn lines(era: &str, model: &Tally) -> String {
         ("with an idle CPU to win", to_win),
     ] {
         let (same, asked) = (part.same(), part.asked);
-        out += &format!("  {name}: in {same} of {asked}, {}\n", share(same, asked));
+        out += &format!("  {name}: in {same} of {asked}, {}\n", share(same, asked, 2));
     }
     out += &match summary.worst {
         Some(worst) => {

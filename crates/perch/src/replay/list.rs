@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay --list` writes a line for each wake-up, as CSV.
 
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use perch_file::Fresh;
@@ -64,63 +64,45 @@ pub fn list(
 ) -> Result<(), Failure> {
     let name = output.map_or("stdout".to_string(), |path| path.display().to_string());
     let cannot = |error: &dyn std::fmt::Display| Failure::run(format!("{name}: {error}"));
-    let mut file = match output {
-        Some(path) => Some(BufWriter::new(Fresh::create(path).map_err(|e| cannot(&e))?)),
-        None => None,
+    let Some(path) = output else {
+        let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+        return write(recording, other, &mut writer, &cannot);
     };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    let out: &mut dyn Write = match &mut file {
-        Some(file) => file,
-        None => &mut stdout,
-    };
-    write(recording, other, out, &cannot)?;
-    let Some(file) = file else {
-        return Ok(());
-    };
-    let file = file.into_inner().map_err(|e| cannot(&e.into_error()))?;
+    let file = Fresh::create(path).map_err(|e| cannot(&e))?;
+    let mut writer = csv::Writer::from_writer(file);
+    write(recording, other, &mut writer, &cannot)?;
+    let file = writer.into_inner().map_err(|e| cannot(&e.error()))?;
     file.keep().map_err(|e| cannot(&e))
 }
 
-fn write(
+/// Writes every wake-up, until the reader has seen enough (`| head`), which is not a failure.
+fn write<W: Write>(
     recording: &mut Recording,
     other: Option<Policy>,
-    out: &mut dyn Write,
+    writer: &mut csv::Writer<W>,
     cannot: &dyn Fn(&dyn std::fmt::Display) -> Failure,
-) -> Result<(), Failure> {
-    let mut writer = csv::Writer::from_writer(out);
-    // A reader that has seen enough (`| head`) is not a failure.
-    let goes_on = |result: Result<(), csv::Error>| match result {
-        Ok(()) => Ok(true),
-        Err(error) => match error.kind() {
-            csv::ErrorKind::Io(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
-            _ => Err(cannot(&error)),
-        },
-    };
-    each(recording, other, |row| goes_on(writer.serialize(row)))?;
-    goes_on(writer.flush().map_err(Into::into)).map(|_| ())
-}
-
-/// Hands every wake-up to `take`, until that tells it to stop.
-fn each(
-    recording: &mut Recording,
-    other: Option<Policy>,
-    mut take: impl FnMut(&Row) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
     let topology = recording.topology.clone();
     let mut replay = Replay::new(&topology, recording.header.hz, recording.model, other);
-    let mut state = Ok(true);
-    while matches!(state, Ok(true)) {
+    let mut written = Ok(());
+    while written.is_ok() {
         let block = recording.reader.next_block();
         let Some(block) = block.map_err(|e| recording.wrong(e))? else {
             break;
         };
         let look = |decided: &Decided| {
-            if matches!(state, Ok(true)) {
-                state = take(&Row::of(decided));
+            if written.is_ok() {
+                written = writer.serialize(Row::of(decided));
             }
         };
         let done = replay.block(&block, look).map(|_| ());
         done.map_err(|e| recording.wrong(e))?;
     }
-    state.map(|_| ())
+    match written.and_then(|()| Ok(writer.flush()?)) {
+        Err(error) => match error.kind() {
+            csv::ErrorKind::Io(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(cannot(&error)),
+        },
+        Ok(()) => Ok(()),
+    }
 }

@@ -4,13 +4,11 @@
 use std::io::{BufWriter, ErrorKind, Write};
 
 use perch_record::{Decision, Outcome, Replay, Why};
-use perch_report::{Align, Grid};
+use perch_report::{Align, Grid, share};
 use serde::Serialize;
 
 use crate::output::Failure;
 use crate::recording::Recording;
-
-use super::agreement::share;
 
 /// Returns how many decisions agree, in a sentence.
 pub fn sentence(outcome: &Outcome) -> String {
@@ -24,7 +22,7 @@ pub fn sentence(outcome: &Outcome) -> String {
     format!(
         "of the decisions about queues it makes {} of {asked} as the kernel did: {}{unasked}\n\n",
         asked - differ,
-        share(asked - differ, asked)
+        share(asked - differ, asked, 2)
     )
 }
 

@@ -2,6 +2,7 @@
 //! Draws the state of `perch top`.
 
 use perch_plan::interface::WaitReason;
+use perch_report::share;
 use perch_scheduler::stats::Report;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -11,7 +12,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::state::State;
 use crate::output::escaped;
-use crate::stats::{at_most, share, times};
+use crate::stats::{at_most, times};
 
 /// From this width on the tables stand side by side.
 const WIDE: u16 = 96;
@@ -107,7 +108,7 @@ fn header(state: &State) -> Vec<Line<'static>> {
         Line::raw(format!(
             "{:.0} wake-ups/s, CPUs {} busy",
             state.rate(change.wakeups()),
-            share(change.busy_ns, all)
+            share(change.busy_ns, all, 1)
         )),
     ];
     if !about.band.is_empty() {

@@ -13,6 +13,7 @@ const SMALL: &str = "experiment run cluster-scan --only */node0/n=1 --repetition
 fn lists_name_what_there_is() {
     assert!(printed("experiment list").contains("cluster-scan"));
     assert!(printed("machine list").contains("kunpeng920"));
+    assert!(printed("machine show juno").contains("2 Cortex-A57"));
     let workloads = printed("workload list");
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
     let explained = printed("stats --explain");
