@@ -83,12 +83,12 @@ fn users(line: &ContendedLine) -> Grid {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use perch_experiment::LineUser;
 
-    fn given() -> Vec<Contention> {
-        let user = |symbol: &str, offset, share: f64| LineUser {
+    pub(crate) fn user(symbol: &str, offset: u32, share: f64) -> LineUser {
+        LineUser {
             remote_hitm_pct: share,
             local_hitm_pct: 100.0 - share,
             store_hit_pct: 50.0,
@@ -98,8 +98,11 @@ mod tests {
             records: 247,
             symbol: symbol.to_string(),
             seen: share > 0.0,
-        };
-        let line = |name: &str, hitm_pct| ContendedLine {
+        }
+    }
+
+    pub(crate) fn line(name: &str, hitm_pct: f64, users: Vec<LineUser>) -> ContendedLine {
+        ContendedLine {
             line: name.to_string(),
             hitm_pct,
             remote_hitm: 231,
@@ -107,22 +110,24 @@ mod tests {
             store_hits: 48,
             load_cycles: 6000.0,
             records: 494,
-            users: vec![
-                user("pull_rt_task", 0x4, 22.51),
-                user("enqueue_task_rt", 0x28, 77.49),
-                user("reads_what_nobody_wrote", 0x4, 0.0),
-            ],
-        };
-        vec![Contention {
-            arm: "baseline".to_string(),
-            kernel_pct: 20.0,
-            lines: vec![line("root_domain+0x0", 99.5), line("rto_mask", 0.5)],
-        }]
+            users,
+        }
+    }
+
+    pub(crate) fn arm(arm: &str, lines: Vec<ContendedLine>) -> Contention {
+        Contention { arm: arm.to_string(), kernel_pct: 20.0, lines }
     }
 
     #[test]
     fn lines_first_then_who_uses_those_that_matter() {
-        insta::assert_snapshot!(sections(&given(), "", Grid::text));
+        let users = vec![
+            user("pull_rt_task", 0x4, 22.51),
+            user("enqueue_task_rt", 0x28, 77.49),
+            user("reads_what_nobody_wrote", 0x4, 0.0),
+        ];
+        let lines =
+            vec![line("root_domain+0x0", 99.5, users.clone()), line("rto_mask", 0.5, users)];
+        insta::assert_snapshot!(sections(&[arm("baseline", lines)], "", Grid::text));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The formats that `--format` takes.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::paste::Paste;
@@ -20,14 +19,6 @@ pub enum Format {
     Json,
 }
 
-/// Every format, by name.
-const FORMATS: [(&str, Format); 4] = [
-    ("table", Format::Table),
-    ("markdown", Format::Markdown),
-    ("csv", Format::Csv),
-    ("json", Format::Json),
-];
-
 /// The form in which results of simulations are written: one of [`Format`], or one of those that are
 /// pasted elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,48 +35,50 @@ impl From<Format> for ResultFormat {
     }
 }
 
-/// The forms beyond [`FORMATS`], by name.
-const PASTES: [(&str, Paste); 2] = [("lkml", Paste::Lkml), ("mmtests", Paste::Mmtests)];
-
-impl FromStr for ResultFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<ResultFormat, UnknownFormat> {
-        if let Some((_, paste)) = PASTES.iter().find(|(known, _)| *known == name) {
-            return Ok(ResultFormat::Paste(*paste));
-        }
-        let plain = name.parse().map(ResultFormat::Plain);
-        plain.map_err(|UnknownFormat { name, mut known }: UnknownFormat| {
-            known.extend(PASTES.iter().map(|(name, _)| *name));
-            UnknownFormat { name, known }
-        })
-    }
-}
+/// Every format by name, those that are pasted last.
+const FORMATS: [(&str, ResultFormat); 6] = [
+    ("table", ResultFormat::Plain(Format::Table)),
+    ("markdown", ResultFormat::Plain(Format::Markdown)),
+    ("csv", ResultFormat::Plain(Format::Csv)),
+    ("json", ResultFormat::Plain(Format::Json)),
+    ("lkml", ResultFormat::Paste(Paste::Lkml)),
+    ("mmtests", ResultFormat::Paste(Paste::Mmtests)),
+];
 
 /// The error for a format that this version doesn't have, or that does not fit the results asked
 /// for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format `{name}`: expected one of {}", known.join(", "))]
 pub struct UnknownFormat {
     name: String,
     known: Vec<&'static str>,
 }
 
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown format `{}`: expected one of {}", self.name, self.known.join(", "))
-    }
+/// Returns what `of` makes of the format of this name.
+fn named<T>(name: &str, of: impl Fn(ResultFormat) -> Option<T>) -> Result<T, UnknownFormat> {
+    let known = || FORMATS.iter().filter_map(|(known, format)| Some((*known, of(*format)?)));
+    let found = known().find(|(known, _)| *known == name);
+    found.map(|(_, format)| format).ok_or_else(|| UnknownFormat {
+        name: name.to_string(),
+        known: known().map(|(known, _)| known).collect(),
+    })
 }
 
-impl std::error::Error for UnknownFormat {}
+impl FromStr for ResultFormat {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<ResultFormat, UnknownFormat> {
+        named(name, Some)
+    }
+}
 
 impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Format, UnknownFormat> {
-        let found = FORMATS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, format)| *format).ok_or_else(|| UnknownFormat {
-            name: name.to_string(),
-            known: FORMATS.iter().map(|(name, _)| *name).collect(),
+        named(name, |format| match format {
+            ResultFormat::Plain(format) => Some(format),
+            ResultFormat::Paste(_) => None,
         })
     }
 }

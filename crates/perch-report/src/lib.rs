@@ -35,7 +35,7 @@ pub use gate::gate_words;
 pub use grid::{Align, Grid};
 #[cfg(feature = "pages")]
 pub use html::html;
-pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
+pub use paste::{Origin, Paste, paste_comparison, paste_experiments, wrap};
 pub use perfetto::PerfettoTrace;
 pub use records::{json, write_csv};
 pub use results::{Defect, Results, ResultsError};

@@ -125,35 +125,19 @@ mod tests {
     use perch_experiment::ContendedLine;
 
     fn user(symbol: &str, offset: u32, share: f64, seen: bool) -> LineUser {
-        LineUser {
-            remote_hitm_pct: share,
-            local_hitm_pct: share / 2.0,
-            store_hit_pct: 0.0,
-            offset,
-            load_cycles: 5041.4,
-            longest_cycles: 20_000.0,
-            records: 247,
-            symbol: symbol.to_string(),
-            seen,
-        }
+        let (local_hitm_pct, store_hit_pct) = (share / 2.0, 0.0);
+        let user = contention::tests::user(symbol, offset, share);
+        LineUser { local_hitm_pct, store_hit_pct, seen, ..user }
     }
 
-    fn arm(arm: &str, hitm: u64) -> Contention {
-        let line = ContendedLine {
-            line: "root_domain+0x0".to_string(),
-            hitm_pct: 99.5,
-            remote_hitm: hitm,
-            local_hitm: 0,
-            store_hits: 48,
-            load_cycles: 6000.0,
-            records: 494,
-            users: vec![
-                user("reads", 0x4, 60.0, true),
-                user("nobody_knew_of", 0x10, 40.0, true),
-                user("met_nobody", 0x20, 0.0, false),
-            ],
-        };
-        Contention { arm: arm.to_string(), kernel_pct: 20.0, lines: vec![line] }
+    fn arm(arm: &str, remote_hitm: u64) -> Contention {
+        let users = vec![
+            user("reads", 0x4, 60.0, true),
+            user("nobody_knew_of", 0x10, 40.0, true),
+            user("met_nobody", 0x20, 0.0, false),
+        ];
+        let line = contention::tests::line("root_domain+0x0", 99.5, users);
+        contention::tests::arm(arm, vec![ContendedLine { remote_hitm, local_hitm: 0, ..line }])
     }
 
     fn found(line: Option<&str>) -> LineFound {

@@ -4,8 +4,6 @@
 
 mod check;
 
-use std::fmt;
-
 use perch_experiment::{Comparison, Report};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,38 +18,27 @@ pub enum Results {
 }
 
 /// The reason why a text holds no results. It follows the file's name.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     /// Not JSON at all.
+    #[error("is not JSON: {0}")]
     Json(serde_json::Error),
     /// JSON, of neither.
+    #[error(
+        "is neither of `perch experiment run --format json` nor of `perch compare --format json`"
+    )]
     Unknown,
     /// A key is missing, or its value has another type.
+    #[error("is not {0}: {1}")]
     Type(&'static str, serde_json::Error),
     /// Values of the right types that contradict each other, or that no page can show.
+    #[error("is not {0} as perch writes it: {1}; write it again with --format json")]
     Changed(&'static str, Defect),
 }
 
-impl fmt::Display for ResultsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResultsError::Json(error) => write!(f, "is not JSON: {error}"),
-            ResultsError::Unknown => f.write_str(
-                "is neither of `perch experiment run --format json` nor of `perch compare --format json`",
-            ),
-            ResultsError::Type(what, error) => write!(f, "is not {what}: {error}"),
-            ResultsError::Changed(what, why) => write!(
-                f,
-                "is not {what} as perch writes it: {why}; write it again with --format json"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ResultsError {}
-
 /// A place in a file of results, and what is wrong there.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Defect(String);
 
 impl<T: Into<String>> From<T> for Defect {
@@ -59,14 +46,6 @@ impl<T: Into<String>> From<T> for Defect {
         Defect(words.into())
     }
 }
-
-impl fmt::Display for Defect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Defect {}
 
 impl Results {
     /// Reads results in the form in which the command printed them.

@@ -51,14 +51,23 @@ pub fn heading(heading: &Heading) -> String {
 }
 
 /// Returns the words of `text` in lines of [`WIDTH`]; `end` closes each line that another follows.
-/// A word that is longer than a line has a line of its own.
 pub fn wrapped(text: &str, first: &str, next: &str, end: &str) -> String {
+    wrap(text.split_whitespace(), WIDTH, [first, next, end])
+}
+
+/// Returns words in lines of `width`, given the beginnings of the first and of the next lines and the
+/// end of each line that another follows. A word that is longer than a line has a line of its own.
+pub fn wrap<'a>(
+    words: impl Iterator<Item = &'a str>,
+    width: usize,
+    [first, next, end]: [&str; 3],
+) -> String {
     let mut done = String::new();
     let mut line = first.to_string();
     let mut is_empty = true;
-    for word in text.split_whitespace() {
+    for word in words {
         let needed = line.chars().count() + 1 + word.chars().count() + end.len();
-        if !is_empty && needed > WIDTH {
+        if !is_empty && needed > width {
             let _ = writeln!(done, "{line}{end}");
             line = next.to_string();
             is_empty = true;

@@ -4,16 +4,26 @@
 mod lines;
 mod mail;
 mod mmtests;
-mod origin;
 pub(crate) mod sheet;
 
 use perch_experiment::{ArmModes, Comparison, Contention, Report};
+use serde::Serialize;
 
 use crate::circumstances;
 use crate::settled;
 use crate::trust;
-pub use origin::Origin;
+pub use mail::wrap;
 use sheet::Sheet;
+
+/// The origin of figures, for readers who meet the figures far from here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// perch's version.
+    #[serde(rename = "perch")]
+    pub version: String,
+    /// The command line that brings the figures back.
+    pub command: String,
+}
 
 /// The layout of tables for pasting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::sheet::{Figure, Row};
 use super::*;
+use crate::contention::tests;
 
 pub(super) fn row(label: &str, higher_is_better: bool, values: &[f64], published_pct: f64) -> Row {
     let figure = |value: &f64| Figure {
@@ -116,38 +117,27 @@ fn mmtests_own_scripts_find_the_loads_of_a_table() {
 
 fn contention(scale: u64) -> Vec<Contention> {
     let user = |symbol: &str, offset, share: f64, store_hit_pct, cycles: u64, records| LineUser {
-        remote_hitm_pct: share,
-        local_hitm_pct: 100.0 - share,
         store_hit_pct,
-        offset,
         load_cycles: (cycles * scale) as f64,
-        longest_cycles: 44_062.0,
         records: records * scale,
-        symbol: symbol.to_string(),
         seen: symbol != "nobody_met",
+        ..tests::user(symbol, offset, share)
     };
+    let users = vec![
+        user("pull_rt_task", 0x4, 22.51, 0.0, 5041, 247),
+        user("dequeue_pushable_task", 0x4, 5.63, 45.83, 6995, 315),
+        user("enqueue_task_rt", 0x28, 100.0, 100.0, 6393, 285),
+        user("nobody_met", 0x28, 0.0, 0.0, 30, 1),
+    ];
     let line = |name: &str, hitm_pct| ContendedLine {
-        line: name.to_string(),
-        hitm_pct,
         remote_hitm: 231 * scale,
         local_hitm: 43 * scale,
         store_hits: 48 * scale,
-        load_cycles: 6000.0,
         records: 494 * scale,
-        users: vec![
-            user("pull_rt_task", 0x4, 22.51, 0.0, 5041, 247),
-            user("dequeue_pushable_task", 0x4, 5.63, 45.83, 6995, 315),
-            user("enqueue_task_rt", 0x28, 100.0, 100.0, 6393, 285),
-            user("nobody_met", 0x28, 0.0, 0.0, 30, 1),
-        ],
-    };
-    let arm = |arm: &str, lines: Vec<ContendedLine>| Contention {
-        arm: arm.to_string(),
-        kernel_pct: 20.0,
-        lines,
+        ..tests::line(name, hitm_pct, users.clone())
     };
     let lines = vec![line("root_domain+0x0", 98.2), line("rto_mask", 0.9)];
-    vec![arm("baseline", lines), arm("patched", vec![line("rto_mask", 0.0)])]
+    vec![tests::arm("baseline", lines), tests::arm("patched", vec![line("rto_mask", 0.0)])]
 }
 
 /// The table equals the source's, to the column.
