@@ -12,8 +12,8 @@ use clap::Args;
 use perch_plan::Settings;
 use perch_policy::{Mechanism, Topology};
 use perch_record::advice::{Advice, Change, Net, Share, advise};
-use perch_report::{Align, Grid, json};
-use schemars::{JsonSchema, Schema};
+use perch_report::{Align, Grid, json, wrap};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{Form, at_least_one, threads};
@@ -107,42 +107,26 @@ fn seconds(advice: &Advice) -> f64 {
 }
 
 /// Breaks a paragraph into lines; each but the first begins with two blanks.
-fn wrap(text: &str) -> String {
-    const WIDTH: usize = 90;
-    let mut out = String::new();
-    let mut column = 0;
+fn paragraph(text: &str) -> String {
     // A number and its sign stay together.
     let text = text.replace(" %", "\u{a0}%");
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
-            out.push_str("\n ");
-            column = 1;
-        }
-        if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.replace('\u{a0}', " ") + "\n"
+    wrap(text.split(' '), 90, ["", "  ", ""]).replace('\u{a0}', " ")
 }
 
 fn text(of: &Of, advice: &Advice) -> String {
-    let mut out = wrap(&words::subject(of, advice));
-    out += &wrap(&words::trust(advice, &of.era));
+    let mut out = paragraph(&words::subject(of, advice));
+    out += &paragraph(&words::trust(advice, &of.era));
     out.push('\n');
     for mechanism in Mechanism::ALL {
         let said = words::mechanism(advice, mechanism, of.cpus);
-        out += &wrap(&format!("{mechanism}: {}", said.text));
+        out += &paragraph(&format!("{mechanism}: {}", said.text));
     }
     if !advice.changes.is_empty() {
         out += &format!("\n{}", figures(advice).text());
     }
     out += "\nWhat it cannot know:\n";
     for point in words::unknown(of, advice) {
-        out += &wrap(&format!("- {point}"));
+        out += &paragraph(&format!("- {point}"));
     }
     out
 }
@@ -210,7 +194,7 @@ struct JsonMechanism {
 
 /// The advice.
 #[derive(Serialize, JsonSchema)]
-struct Json<'a> {
+pub struct Json<'a> {
     #[serde(flatten)]
     of: &'a Of<'a>,
     /// Wake-ups of the fair class.
@@ -231,11 +215,6 @@ struct Json<'a> {
     mechanisms: Vec<JsonMechanism>,
     /// Facts that the recording cannot tell, in sentences.
     unknown: Vec<String>,
-}
-
-/// Returns the schema of the JSON.
-pub fn schema() -> Schema {
-    perch_file::result_schema::<Json>("result of perch advise")
 }
 
 fn as_json(of: &Of, advice: &Advice) -> String {

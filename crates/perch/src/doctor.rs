@@ -12,7 +12,7 @@ use clap::Args;
 use perch_plan::Configuration;
 use perch_report::json;
 use perch_scheduler::doctor::diagnose;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::Form;
@@ -96,7 +96,7 @@ const CONFIGURATION: &str = "configuration";
 
 /// All checks of a machine.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Checks {
+pub struct Checks {
     /// The kernel's version.
     kernel: String,
     /// True if perch can run here with this configuration, as far as this user can see.
@@ -106,11 +106,6 @@ struct Checks {
     modes: Option<String>,
     /// The checks; those of every version in the same order.
     checks: Vec<Check>,
-}
-
-/// Returns the schema of what `perch doctor --format json` prints.
-pub fn schema() -> Schema {
-    perch_file::result_schema::<Checks>("result of perch doctor")
 }
 
 /// Carries out `perch doctor`.

@@ -191,33 +191,36 @@ fn spawn(program: &str, rest: &[String]) -> Result<Child, Failure> {
 
 fn summary(footer: &Footer, path: &str, took: Duration) -> String {
     let Footer { wake_ups, dropped, cost_ns, undecided, decisions } = footer;
-    let lost = match dropped {
-        0 => "none lost".to_string(),
-        _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
-    };
-    let each = *cost_ns as f64 / 1000.0 / (*wake_ups + *dropped).max(1) as f64;
     let each = match cost_ns {
         0 => "too few to time".to_string(),
-        _ => format!("recording took {each:.1} us each"),
+        _ => each(*cost_ns, *wake_ups + *dropped),
     };
     let more = [undecided.words(), decisions.as_ref().map(queues)];
     let more: String = (more.iter().flatten()).map(|words| format!("\nperch: {words}")).collect();
-    format!("{wake_ups} wake-ups in {:.1} s, {lost}; {each}; {path}{more}", took.as_secs_f64(),)
+    let (took, lost) = (took.as_secs_f64(), lost(*dropped));
+    format!("{wake_ups} wake-ups in {took:.1} s, {lost}; {each}; {path}{more}")
+}
+
+fn lost(dropped: u64) -> String {
+    match dropped {
+        0 => "none lost".to_string(),
+        _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
+    }
+}
+
+fn each(cost_ns: u64, count: u64) -> String {
+    format!("recording took {:.1} us each", cost_ns as f64 / 1000.0 / count.max(1) as f64)
 }
 
 /// Returns how many decisions about queues were recorded, in words.
 fn queues(decisions: &Decisions) -> String {
     let Decisions { recorded, dropped, too_long, cost_ns } = decisions;
-    let lost = match dropped {
-        0 => "none lost".to_string(),
-        _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
-    };
     let long = match too_long {
         0 => String::new(),
         _ => format!("; {too_long} more were about queues of more than 64 tasks"),
     };
-    let each = *cost_ns as f64 / 1000.0 / (recorded + dropped).max(1) as f64;
-    format!("{recorded} decisions about queues, {lost}; recording took {each:.1} us each{long}")
+    let (lost, each) = (lost(*dropped), each(*cost_ns, recorded + dropped));
+    format!("{recorded} decisions about queues, {lost}; {each}{long}")
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use clap::Args;
 use perch_policy::{Era, Policy};
 use perch_record::{Agreement, Cause, Outcome, ReplayResult, Tally};
 use perch_report::{Align, Format, Grid, json, share};
-use schemars::Schema;
 
 use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit_as};
@@ -200,11 +199,6 @@ fn csv(outcome: &Outcome) -> String {
     }
     queues::csv(outcome, &mut out);
     out
-}
-
-/// Returns the schema of the JSON.
-pub fn schema() -> Schema {
-    perch_file::result_schema::<ReplayResult>("result of perch replay")
 }
 
 /// A table of reasons. The last columns are of the choices in which there was an idle CPU to win, and

@@ -48,17 +48,25 @@ const FORMS: &[Form] = &[
         result_schema::<perch_import::Summary>("result of perch import")
     }),
     #[cfg(feature = "record")]
-    ("replay", "the JSON of perch replay", crate::replay::schema),
+    ("replay", "the JSON of perch replay", || {
+        result_schema::<perch_record::ReplayResult>("result of perch replay")
+    }),
     #[cfg(feature = "lab")]
     ("teach", "the JSON of perch lab teach", || {
         result_schema::<crate::lab::Lesson>("result of perch lab teach")
     }),
     #[cfg(feature = "record")]
-    ("advise", "the JSON of perch advise", crate::advise::schema),
+    ("advise", "the JSON of perch advise", || {
+        result_schema::<crate::advise::Json>("result of perch advise")
+    }),
     #[cfg(feature = "live")]
-    ("doctor", "the JSON of perch doctor", crate::doctor::schema),
+    ("doctor", "the JSON of perch doctor", || {
+        result_schema::<crate::doctor::Checks>("result of perch doctor")
+    }),
     #[cfg(feature = "live")]
-    ("trial", "the JSON of perch trial", crate::trial::schema),
+    ("trial", "the JSON of perch trial", || {
+        result_schema::<crate::trial::Report>("result of perch trial")
+    }),
     #[cfg(feature = "live")]
     ("stats", "the JSON of perch stats", || {
         result_schema::<perch_scheduler::stats::Report>("result of perch stats")

@@ -8,7 +8,7 @@ use perch_record::format::Reader;
 use perch_record::synthetic::{Synthetic, synthetic};
 
 use super::words::{Word, mechanism, percent, range};
-use super::{Of, as_json, text, wrap};
+use super::{Of, as_json, paragraph, text};
 
 fn found(machine: &str, kernel: Modes, what: Synthetic) -> Advice {
     let machine = library::load(machine).expect("in the library");
@@ -108,7 +108,7 @@ fn shares_have_the_digits_that_mean_something() {
 
 #[test]
 fn paragraphs_are_broken_between_words() {
-    let text = wrap(&"word ".repeat(40));
+    let text = paragraph(&"word ".repeat(40));
     assert!(text.lines().count() > 2 && text.lines().all(|line| line.len() <= 90));
     assert!(text.lines().skip(1).all(|line| line.starts_with("  w")));
 }

@@ -50,6 +50,14 @@ fn said(advice: Word, text: impl Into<String>) -> Said {
     Said { advice, text: text.into() }
 }
 
+fn leave(text: impl Into<String>) -> Said {
+    said(Word::Leave, text)
+}
+
+fn cannot_tell(text: impl Into<String>) -> Said {
+    said(Word::CannotTell, text)
+}
+
 /// A share of 1 as a percentage with about two digits.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
@@ -142,19 +150,16 @@ pub fn mechanism(advice: &Advice, mechanism: Mechanism, cpus: usize) -> Said {
         return said(Word::CannotAct, format!("cannot act here: {why}."));
     }
     let Some(explained) = &advice.explained else {
-        return said(Word::CannotTell, "nothing can be said: the recording is too short.");
+        return cannot_tell("nothing can be said: the recording is too short.");
     };
     match (mechanism, mechanism.recording()) {
         (Mechanism::Cache, _) => cache(advice),
         (Mechanism::Overload, _) => overload(advice, cpus),
         (Mechanism::Steer, _) => steer(advice),
         (_, (Recording::Kernel, _)) => replayed(advice, mechanism, explained),
-        (_, (_, lacks)) => said(
-            Word::CannotTell,
-            format!(
-                "a recording cannot tell: it does not have what {mechanism} decides by, {lacks}."
-            ),
-        ),
+        (_, (_, lacks)) => cannot_tell(format!(
+            "a recording cannot tell: it does not have what {mechanism} decides by, {lacks}."
+        )),
     }
 }
 
@@ -299,7 +304,7 @@ fn nothing_better(advice: &Advice, mechanism: Mechanism) -> String {
 fn cache(advice: &Advice) -> Said {
     let (Some(spread), asked) = (&advice.spread, advice.asked.max(1) as f64) else {
         let text = "nothing can be said: there are more than 64 last-level caches.";
-        return said(Word::CannotTell, text);
+        return cannot_tell(text);
     };
     let away = spread.away as f64 / asked;
     let free = (spread.away - spread.crowded) as f64 / asked;
@@ -308,38 +313,29 @@ fn cache(advice: &Advice) -> Said {
         percent(away)
     );
     if spread.threaded == 0 {
-        return said(
-            Word::Leave,
-            "nothing to do here: no process had several threads that woke up.",
-        );
+        return leave("nothing to do here: no process had several threads that woke up.");
     }
     if away < NOTABLE {
-        return said(Word::Leave, format!("next to nothing to do: {most}."));
+        return leave(format!("next to nothing to do: {most}."));
     }
     if free < NOTABLE {
-        return said(
-            Word::Leave,
-            format!(
-                "would be inhibited: {most}, and nearly always (all but {}) that cache was too \
+        return leave(format!(
+            "would be inhibited: {most}, and nearly always (all but {}) that cache was too \
                  busy for more.",
-                percent(free)
-            ),
-        );
+            percent(free)
+        ));
     }
-    said(
-        Word::CannotTell,
-        format!(
-            "a recording cannot tell, a trial may be worth it: {most}, {} while that cache was not \
+    cannot_tell(format!(
+        "a recording cannot tell, a trial may be worth it: {most}, {} while that cache was not \
              too busy. That is the most that cache=perch could bring together; which cache the \
              kernel would prefer is not recorded.",
-            percent(free)
-        ),
-    )
+        percent(free)
+    ))
 }
 
 fn overload(advice: &Advice, cpus: usize) -> Said {
     if advice.real_time == 0 {
-        return said(Word::Leave, "nothing to do here: no real-time task woke up.");
+        return leave("nothing to do here: no real-time task woke up.");
     }
     let seconds = seconds(advice);
     let rate = advice.real_time as f64 / seconds.max(1e-9);
@@ -350,31 +346,25 @@ fn overload(advice: &Advice, cpus: usize) -> Said {
         percent(most)
     );
     if most < NOTABLE {
-        return said(Word::Leave, format!("not worth a trial. {each}."));
+        return leave(format!("not worth a trial. {each}."));
     }
-    said(
-        Word::CannotTell,
-        format!(
-            "a recording cannot tell, a trial may be worth it. It chooses no CPU; it spares loads \
+    cannot_tell(format!(
+        "a recording cannot tell, a trial may be worth it. It chooses no CPU; it spares loads \
              of one line. {each}."
-        ),
-    )
+    ))
 }
 
 fn steer(advice: &Advice) -> Said {
     let Some(busy) = &advice.busy else {
-        return said(Word::CannotTell, "nothing can be said: the model explains no wake-up.");
+        return cannot_tell("nothing can be said: the model explains no wake-up.");
     };
     let share = format!("{} of wake-ups ({} %)", percent(busy.value()), range(busy));
     if busy.high < NOTABLE {
-        return said(Word::Leave, format!("next to nothing to do: {share} found no idle CPU."));
+        return leave(format!("next to nothing to do: {share} found no idle CPU."));
     }
-    said(
-        Word::CannotTell,
-        format!(
-            "a recording cannot tell. {share} found no idle CPU, and only those can be steered, if \
+    cannot_tell(format!(
+        "a recording cannot tell. {share} found no idle CPU, and only those can be steered, if \
              their task is in a group that has nothing queued elsewhere: where groups have \
              something queued is not recorded."
-        ),
-    )
+    ))
 }

@@ -60,7 +60,7 @@ fn a_sound_machine_has_no_note() {
         assert!(!check.found.is_empty() && !check.found.contains('\n'), "{check:?}");
     }
     assert!(checks.can_run);
-    assert!(checks.modes.as_ref().unwrap().starts_with("cluster=off"));
+    assert!(checks.modes.as_deref() == Some("steer=perch,sched_idle=perch"));
     is(&checks, "functions", Mark::Unknown, "it is not BTF");
     is(&checks, "cluster", Mark::Ok, "off: no last-level cache");
     is(&checks, "steer", Mark::Ok, "perch: ");
@@ -91,6 +91,9 @@ fn problems_end_with_3_and_are_named() {
     let failure = checks.outcome().unwrap_err();
     assert_eq!(failure.code, 3);
     assert_eq!(failure.message, "cannot run here: rights, scheduler, machine");
+    let line = "problem  scheduler      another sched_ext scheduler is loaded: lavd\n";
+    let to_do = "                        to do: stop it first (the kernel runs one at a time)\n";
+    assert!(checks.text().contains(&format!("{line}{to_do}")), "{}", checks.text());
 }
 
 #[test]
@@ -210,6 +213,15 @@ fn a_configuration_that_does_nothing_is_a_note_and_one_too_large_a_problem() {
     let failure = large.outcome().unwrap_err();
     assert_eq!(failure.code, 2);
     assert!(failure.message.starts_with("groups: 65536"), "{failure:?}");
+}
+
+#[test]
+fn modes_are_those_asked_for() {
+    let checks = checks(&[], "steer=off,overload=perch");
+    let modes = checks.modes.as_ref().unwrap();
+    assert!(!modes.contains("overload") && !modes.contains("steer"), "{modes}");
+    assert!(modes.contains("sched_idle=perch"), "{modes}");
+    is(&checks, "overload", Mark::Note, "");
 }
 
 #[test]

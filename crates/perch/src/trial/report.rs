@@ -2,7 +2,7 @@
 //! What a trial found, for people and for programs.
 
 use perch_report::{Align, Grid, figure, percent};
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::conduct::End;
@@ -61,11 +61,6 @@ pub struct Report {
     measures: Vec<Row>,
     /// The turns that are over, two neighbours a pair.
     turns: Vec<Turn>,
-}
-
-/// Returns the schema of what `perch trial --format json` prints.
-pub fn schema() -> Schema {
-    perch_file::result_schema::<Report>("result of perch trial")
 }
 
 impl Report {
