@@ -156,10 +156,8 @@ fn csv(comparison: &Comparison) -> String {
     let mut records = vec![header.map(str::to_string).to_vec()];
     if circumstances::has_several_kernels(comparison) {
         for kernel in &comparison.kernels {
-            let mut record =
-                ["kernel", &kernel.release, "", &kernel.arm].map(str::to_string).to_vec();
-            record.extend([const { String::new() }; 4]);
-            records.push(record);
+            let record = ["kernel", &kernel.release, "", &kernel.arm];
+            records.push(record.map(str::to_string).to_vec());
         }
     }
     for score in &comparison.scores {
@@ -197,9 +195,7 @@ fn csv(comparison: &Comparison) -> String {
             for (arm, rate) in comparison.arms.iter().zip(&row.per_second) {
                 let (name, unit) = (row.name.clone(), "1/s".to_string());
                 let value = optional(*rate);
-                let mut record = vec![kind.to_string(), name, unit, arm.name.clone(), value];
-                record.extend([const { String::new() }; 3]);
-                records.push(record);
+                records.push(vec![kind.to_string(), name, unit, arm.name.clone(), value]);
             }
         }
     }

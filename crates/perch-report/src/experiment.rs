@@ -256,6 +256,35 @@ fn closeness(closeness: &Closeness) -> [String; 3] {
     ]
 }
 
+/// The columns of a cell's line of CSV, behind that of the experiment: their names and values.
+type Column = (&'static str, fn(&CellReport) -> String);
+const COLUMNS: [Column; 22] = [
+    ("benchmark", |cell| cell.benchmark.clone()),
+    ("where", |cell| cell.place.clone()),
+    ("row", |cell| cell.row.clone()),
+    ("unit", |cell| cell.unit.clone()),
+    ("published_baseline", |cell| cell.published.baseline.to_string()),
+    ("published_patched", |cell| optional(cell.published.patched)),
+    ("published_delta_pct", |cell| cell.published.delta_pct.to_string()),
+    ("simulated_baseline", |cell| cell.simulated.baseline.to_string()),
+    ("simulated_patched", |cell| cell.simulated.patched.to_string()),
+    ("simulated_delta_pct", |cell| finite(cell.simulated.delta_pct)),
+    ("simulated_ci95_pct", |cell| optional(cell.simulated.ci95_pct)),
+    ("baseline_ratio", |cell| cell.baseline_ratio.map_or(String::new(), |ratio| ratio.to_string())),
+    ("calibration", |cell| cell.calibration.to_string()),
+    ("within", |cell| cell.within.to_string()),
+    ("sign_agrees", |cell| cell.sign_agrees.to_string()),
+    ("higher_is_better", |cell| cell.higher_is_better.to_string()),
+    ("machine", |cell| cell.machine.clone()),
+    ("tolerance_low_pct", |cell| optional(cell.tolerance.map(|tolerance| tolerance.low_pct))),
+    ("tolerance_high_pct", |cell| optional(cell.tolerance.map(|tolerance| tolerance.high_pct))),
+    ("repetitions", |cell| cell.repetitions.to_string()),
+    ("verdict", |cell| cell.verdict.name().to_string()),
+    ("direction", |cell| {
+        cell.direction.map_or(String::new(), |verdict| verdict.name().to_string())
+    }),
+];
+
 fn csv(reports: &[Report]) -> String {
     let mut arms: Vec<&str> = Vec::new();
     for further in reports.iter().flat_map(|report| &report.cells).flat_map(|cell| &cell.further) {
@@ -263,82 +292,27 @@ fn csv(reports: &[Report]) -> String {
             arms.push(&further.arm);
         }
     }
-    let mut header: Vec<String> = [
-        "experiment",
-        "benchmark",
-        "where",
-        "row",
-        "unit",
-        "published_baseline",
-        "published_patched",
-        "published_delta_pct",
-        "simulated_baseline",
-        "simulated_patched",
-        "simulated_delta_pct",
-        "simulated_ci95_pct",
-        "baseline_ratio",
-        "calibration",
-        "within",
-        "sign_agrees",
-        "higher_is_better",
-        "machine",
-        "tolerance_low_pct",
-        "tolerance_high_pct",
-        "repetitions",
-        "verdict",
-        "direction",
-    ]
-    .map(str::to_string)
-    .to_vec();
+    let names = ["experiment"].into_iter().chain(COLUMNS.map(|(name, _)| name));
+    let mut header: Vec<String> = names.map(str::to_string).collect();
     for arm in &arms {
         header.extend(["mean", "delta_pct", "ci95_pct"].map(|name| format!("{arm}_{name}")));
     }
     let mut records = vec![header];
     for report in reports {
         for cell in &report.cells {
-            records.push(record(report, cell, &arms));
+            let mut record = vec![report.experiment.clone()];
+            record.extend(COLUMNS.map(|(_, value)| value(cell)));
+            for arm in &arms {
+                let further = cell.further.iter().find(|further| further.arm == *arm);
+                record.extend(further.map_or([const { String::new() }; 3], |further| {
+                    let delta = finite(further.delta_pct);
+                    [further.mean.to_string(), delta, optional(further.ci95_pct)]
+                }));
+            }
+            records.push(record);
         }
     }
     write_csv(&records)
-}
-
-fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
-    let mut record = vec![
-        report.experiment.clone(),
-        cell.benchmark.clone(),
-        cell.place.clone(),
-        cell.row.clone(),
-        cell.unit.clone(),
-        cell.published.baseline.to_string(),
-        optional(cell.published.patched),
-        cell.published.delta_pct.to_string(),
-        cell.simulated.baseline.to_string(),
-        cell.simulated.patched.to_string(),
-        finite(cell.simulated.delta_pct),
-        optional(cell.simulated.ci95_pct),
-        cell.baseline_ratio.map_or(String::new(), |ratio| ratio.to_string()),
-        cell.calibration.to_string(),
-        cell.within.to_string(),
-        cell.sign_agrees.to_string(),
-        cell.higher_is_better.to_string(),
-        cell.machine.clone(),
-        optional(cell.tolerance.map(|tolerance| tolerance.low_pct)),
-        optional(cell.tolerance.map(|tolerance| tolerance.high_pct)),
-        cell.repetitions.to_string(),
-        cell.verdict.name().to_string(),
-        cell.direction.map_or(String::new(), |verdict| verdict.name().to_string()),
-    ];
-    for arm in arms {
-        match cell.further.iter().find(|further| further.arm == *arm) {
-            Some(further) => record.extend([
-                further.mean.to_string(),
-                finite(further.delta_pct),
-                optional(further.ci95_pct),
-            ]),
-            None => record.extend([const { String::new() }; 3]),
-        }
-    }
-    record
 }
 
 /// Returns an empty text where there is no value, as for a value that JSON cannot write.

@@ -26,8 +26,6 @@ mod gate;
 mod import;
 #[cfg(feature = "lab")]
 mod lab;
-#[cfg(not(all(feature = "lab", feature = "pages")))]
-mod left_out;
 mod machine;
 mod meter;
 #[cfg(feature = "lab")]
@@ -71,9 +69,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 /// Where a waking task should land: five mechanisms, tried on machines you need not own.
 #[derive(Parser)]
 #[command(name = "perch", version, arg_required_else_help = true)]
+// The script `x` looks for the words behind the number.
 #[cfg_attr(
     not(all(feature = "lab", feature = "pages")),
-    command(version = left_out::VERSION, after_help = left_out::help())
+    command(version = concat!(env!("CARGO_PKG_VERSION"), " (not all commands)"))
 )]
 struct Cli {
     #[command(subcommand)]
@@ -156,9 +155,6 @@ enum Command {
     #[cfg(feature = "live")]
     #[command(name = self_test::NAME, hide = true, subcommand)]
     SelfTest(self_test::Command),
-    #[cfg(not(all(feature = "lab", feature = "pages")))]
-    #[command(external_subcommand)]
-    LeftOut(Vec<OsString>),
 }
 
 /// The groups of `perch --help`.
@@ -265,8 +261,6 @@ fn main() -> ExitCode {
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),
         #[cfg(feature = "live")]
         Command::SelfTest(command) => self_test::run(command),
-        #[cfg(not(all(feature = "lab", feature = "pages")))]
-        Command::LeftOut(words) => left_out::refuse(&words),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
