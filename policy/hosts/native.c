@@ -34,6 +34,11 @@ void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
 	perch_cache_scan(h, pol, process, cpu, now_ns);
 }
 
+perch_u32 perch_native_turn(perch_u32 known, perch_u64 ns)
+{
+	return perch_turn(known, ns);
+}
+
 perch_u32 perch_native_draws(struct perch_host *h, perch_u32 src, perch_u32 dst)
 {
 	return perch_cache_draws(h, src, dst);

@@ -134,6 +134,13 @@ PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perc
 	return h->cpus[cpu].idle_since_ns;
 }
 
+/* As the live scheduler has it unless its user says otherwise (behind_us). */
+PERCH_INLINE perch_u32 perch_host_kick_ns(const struct perch_host *h)
+{
+	(void)h;
+	return 5000;
+}
+
 PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch_u32 set)
 {
 	return h->llcs[h->topology.llc_of_set[set]].nr_idle_scan;

@@ -20,7 +20,7 @@ pub(crate) use generated::{
     perch_native_overload_clear, perch_native_overload_free, perch_native_overload_home,
     perch_native_overload_init, perch_native_overload_read, perch_native_overload_set,
     perch_native_place as Place, perch_native_scan, perch_native_select, perch_native_set as Set,
-    perch_occupancy as Occupancy, perch_overload as Overload,
+    perch_native_turn, perch_occupancy as Occupancy, perch_overload as Overload,
     perch_overload_memory as OverloadMemory, perch_policy as Policy, perch_process as Process,
     perch_question as Question, perch_rules as Rules, perch_seat as Seat,
     perch_topology as Topology, perch_verdict as Verdict, perch_wake as Wake,

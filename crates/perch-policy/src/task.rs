@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::face::face;
 use crate::ffi;
-use crate::ffi::generated::{PERCH_TASK_PERCPU_KTHREAD, PERCH_TASK_SCHED_IDLE};
+use crate::ffi::generated::{PERCH_TASK_PERCPU_KTHREAD, PERCH_TASK_SCHED_IDLE, PERCH_TURN_LONG};
 use crate::mask::CpuMask;
 
 /// A process (an address space) of a [`Host`](crate::Host).
@@ -60,7 +60,8 @@ pub struct TaskState = perch_task {
     /// In 3.4, the amount by which the load of the wakee's previous CPU changes because the task's
     /// group has its weight elsewhere: at most 0 for a wakee, at least 0 for a waker, which leaves.
     pub load_shift: i32,
-    pad: u32,
+    /// How long it runs until it sleeps, nanoseconds, as [`TaskState::turned`] has it.
+    turn_ns: u32,
 }
 }
 
@@ -85,7 +86,7 @@ impl TaskState {
             group_id: 0,
             queued: 0,
             load_shift: 0,
-            pad: 0,
+            turn_ns: PERCH_TURN_LONG,
         }
     }
 
@@ -135,6 +136,23 @@ impl TaskState {
     /// The bounds of the task's utilisation: least and most, 0 to 1024.
     pub fn uclamp(&self) -> (u32, u32) {
         (self.uclamp_min, self.uclamp_max)
+    }
+
+    /// Notes that the task sleeps after it has run for so many nanoseconds.
+    pub fn turned(&mut self, ran_ns: u64) {
+        // SAFETY: a function of numbers.
+        self.turn_ns = unsafe { ffi::perch_native_turn(self.turn_ns, ran_ns) };
+    }
+
+    /// The length of its turns: how long it runs until it sleeps, nanoseconds; 1,000,000 for so long
+    /// or longer, or where nothing is known.
+    pub fn turn_ns(&self) -> u32 {
+        self.turn_ns
+    }
+
+    /// Sets the length of its turns.
+    pub fn set_turn_ns(&mut self, ns: u32) {
+        self.turn_ns = ns.min(PERCH_TURN_LONG);
     }
 
     /// Marks a kernel thread that may run on one CPU only.

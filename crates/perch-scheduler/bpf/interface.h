@@ -71,7 +71,7 @@ struct perch_cpu {
 	perch_u32 group;	 /* slot of the running task's group; 0: the root group */
 	perch_u32 impatient;  /* the timer asks this CPU to look for a task that waits too long */
 	perch_u32 move_event; /* enum perch_event, counted when the task goes to move_to */
-	perch_u32 behind;     /* a task waits for the running one to sleep (base/behind.h) */
+	perch_u32 behind;     /* a task waits for the running one to sleep (behind.h) */
 	perch_u64 jumped; /* sum of what `clock` changed by when it was set to other CPUs' clocks */
 	perch_u64 turn_start; /* the running task's se.sum_exec_runtime when it was picked */
 	perch_u32 held;	      /* runnable tasks of its run queue that cpu.max holds back */
@@ -213,7 +213,7 @@ struct perch_memory {
 	perch_u32 process;	/* slot of its process plus 1; 0: it has none */
 	perch_u32 llc;		/* LLC in which the task ran last; PERCH_NONE: none yet */
 	perch_u32 llc_before;	/* the LLC before that one */
-	perch_u32 turn_ns;	/* the time it runs before it sleeps (base/behind.h) */
+	perch_u32 turn_ns;	/* the time it runs before it sleeps (behind.h) */
 	perch_u64 llc_since_ns; /* when the task came to `llc`, scx_bpf_now() */
 };
 

@@ -275,11 +275,9 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
     let words = refused(&perch, "x:swap=posted");
     assert!(words.contains("mechanism \"swap\" has no mode \"posted\": expected off, perch"));
     let words = refused(&perch, "x:warp=perch");
-    assert!(
-        words.contains(
-            "this version has cluster, capacity, cache, overload, steer, sched_idle, swap"
-        )
-    );
+    assert!(words.contains(
+        "this version has cluster, capacity, cache, overload, steer, behind, sched_idle, swap"
+    ));
     assert!(refused(&own, "x:swap=perch").contains("unknown mechanism \"swap\""));
 
     // Its mode changes decisions, under a reason of its own; off is the perch of this tree.

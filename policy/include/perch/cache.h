@@ -254,6 +254,13 @@ PERCH_INLINE perch_u8 perch_cache_redirects(const struct perch_policy *pol)
 	return pol->modes.cache == PERCH_POSTED || pol->modes.cache == PERCH_PERCH;
 }
 
+/* True if the wakee's process prefers a last-level cache, to which its wake-ups may go. */
+PERCH_INLINE perch_u8 perch_cache_prefers(const struct perch_policy *pol,
+					   const struct perch_task *p)
+{
+	return perch_cache_redirects(pol) && p->process && p->process->pref_cpu != PERCH_NONE;
+}
+
 /*
  * Returns the CPU that stands for prev_cpu from here on: a CPU in a preferred
  * LLC, or prev_cpu itself. Mode posted aims at the preferred CPU whether the

@@ -102,6 +102,8 @@ PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u3
 /* For an idle CPU: the exit latency of its idle state, and the moment at which it went idle. */
 PERCH_INLINE perch_u32 perch_host_idle_exit_ns(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perch_u32 cpu);
+/* The time that an interrupt takes to have an idle CPU run a wakee, its idle state's exit left out. */
+PERCH_INLINE perch_u32 perch_host_kick_ns(const struct perch_host *h);
 
 /* The state that the CPUs of one LLC share; `set` is the set of an LLC. */
 PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch_u32 set);

@@ -8,6 +8,9 @@
  * lists them, and its order is the order of calls within a stage. A hook is
  * PERCH_INLINE, or PERCH_OUTLINE where five arguments are enough.
  *
+ * first       perch_NAME_first(h, pol, wake, waker, p, v): a CPU, with v->reason,
+ *             or PERCH_NONE. Of the tasks it may read what perch_stays() does,
+ *             and the waker's turns and the wakee's recent CPU.
  * aim         perch_NAME_aim(h, pol, p, wake, v): the CPU that stands for prev
  *             from here on; wake->prev_cpu if the mechanism has no better one.
  *             The first hook that has one ends the stage.
@@ -45,12 +48,52 @@
  * Each stage includes the table with its own macro saying what a hook's line
  * becomes, and those of the other stages saying nothing.
  */
+#define PERCH_IN_first(name)
 #define PERCH_IN_aim(name)
 #define PERCH_IN_near(name)
 #define PERCH_IN_scan(name)
 #define PERCH_IN_unbudgeted(name)
 #define PERCH_IN_home(name)
 #define PERCH_IN_last(name)
+
+PERCH_INLINE perch_u32 perch_stage_first(const struct perch_host *h, const struct perch_policy *pol,
+					 const struct perch_wake *wake,
+					 const struct perch_task *waker, struct perch_task *p,
+					 struct perch_verdict *v)
+{
+	perch_u32 cpu;
+
+#undef PERCH_IN_first
+#define PERCH_IN_first(name)                                   \
+	cpu = perch_##name##_first(h, pol, wake, waker, p, v); \
+	if (cpu != PERCH_NONE)                                 \
+		return cpu;
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_first
+#define PERCH_IN_first(name)
+	return PERCH_NONE;
+}
+
+/*
+ * Chooses by little knowledge of the tasks, where that is enough: a hook of stage
+ * first, or stay.h. Returns 1 if v has a CPU and its reason. A host that asks
+ * this before it gathers the rest defines PERCH_ASKS_FIRST, and perch_select()
+ * does not ask again.
+ */
+PERCH_INLINE perch_u8 perch_soon(const struct perch_host *h, const struct perch_policy *pol,
+				 const struct perch_wake *wake, struct perch_task *waker,
+				 struct perch_task *p, struct perch_verdict *v)
+{
+	v->cpu = perch_stage_first(h, pol, wake, waker, p, v);
+	if (v->cpu != PERCH_NONE)
+		return 1;
+	v->cpu = wake->prev_cpu;
+	v->reason = perch_stays(h, pol, wake, waker, p);
+	if (v->reason == PERCH_BY_PREV_IDLE)
+		v->target = wake->this_cpu;
+	return v->reason != PERCH_BY_NOTHING;
+}
 
 PERCH_INLINE perch_u32 perch_stage_aim(const struct perch_host *h, const struct perch_policy *pol,
 				       const struct perch_task *p, const struct perch_wake *wake,
@@ -338,12 +381,8 @@ PERCH_INLINE perch_u32 perch_choose_near(struct perch_host *h, const struct perc
 	perch_u32 cpu;
 
 #ifndef PERCH_ASKS_FIRST
-	v->reason = perch_stays(h, pol, wake, waker, p);
-	if (v->reason != PERCH_BY_NOTHING) {
-		if (v->reason == PERCH_BY_PREV_IDLE)
-			v->target = wake->this_cpu;
-		return wake->prev_cpu;
-	}
+	if (perch_soon(h, pol, wake, waker, p, v))
+		return v->cpu;
 #endif
 	perch_search_begin(&s, wake);
 	perch_record_wakee(pol, wake, waker, p);

@@ -12,15 +12,13 @@ PERCH_INLINE perch_u8 perch_drawn(const struct perch_host *h, const struct perch
 {
 	if (perch_capacity_set(h, pol, cpu) != PERCH_NONE)
 		return 1;
-	return perch_cache_redirects(pol) && p->process && p->process->pref_cpu != PERCH_NONE;
+	return perch_cache_prefers(pol, p);
 }
 
 /*
  * Returns the reason for which perch_choose_near() would choose prev_cpu, and
  * PERCH_BY_NOTHING where it may choose another CPU and has to be asked. Of the
- * tasks it reads the id, the flips, the affinity and the process. A host that
- * asks this before it gathers the rest defines PERCH_ASKS_FIRST, and
- * perch_select() does not ask again.
+ * tasks it reads the id, the flips, the affinity and the process.
  */
 PERCH_INLINE perch_u32 perch_stays(const struct perch_host *h, const struct perch_policy *pol,
 				   const struct perch_wake *wake, struct perch_task *waker,

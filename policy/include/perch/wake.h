@@ -226,6 +226,7 @@ struct perch_llc_load {
 };
 
 /* The facts that the policy knows of a task and the memory that it keeps on the task. */
+#define PERCH_TURN_LONG 1000000u
 #define PERCH_TASK_PERCPU_KTHREAD 0x1u
 #define PERCH_TASK_SCHED_IDLE 0x2u
 
@@ -264,7 +265,8 @@ struct perch_task {
 	 * which leaves.
 	 */
 	perch_s32 load_shift;
-	perch_u32 pad;
+	/* How long it runs until it sleeps, ns (perch_turn()); PERCH_TURN_LONG: so long or longer, or unknown. */
+	perch_u32 turn_ns;
 };
 
 /*

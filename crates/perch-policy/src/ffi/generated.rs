@@ -7,6 +7,7 @@ pub const PERCH_WAKE_FORK: u32 = 2;
 pub const PERCH_WAKE_EXEC: u32 = 4;
 pub const PERCH_WAKE_CURRENT: u32 = 8;
 pub const PERCH_WAKE_IN_TASK: u32 = 16;
+pub const PERCH_TURN_LONG: u32 = 1000000;
 pub const PERCH_TASK_PERCPU_KTHREAD: u32 = 1;
 pub const PERCH_TASK_SCHED_IDLE: u32 = 2;
 pub const PERCH_SD_SMT: u32 = 1;
@@ -133,7 +134,7 @@ pub struct perch_task {
     pub group_id: u32,
     pub queued: u64,
     pub load_shift: i32,
-    pub pad: u32,
+    pub turn_ns: u32,
 }
 const _: () = assert!(size_of::<perch_task>() == 88);
 pub const PERCH_CACHE_NONE: perch_cache_step = 0;
@@ -361,6 +362,9 @@ unsafe extern "C" {
         capacity_left: u32,
         nr: u32,
     );
+}
+unsafe extern "C" {
+    pub fn perch_native_turn(known: u32, ns: u64) -> u32;
 }
 unsafe extern "C" {
     pub fn perch_native_draws(

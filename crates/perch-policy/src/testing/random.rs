@@ -81,6 +81,7 @@ impl Scenario {
         }
         s.waker.last_wakee = dice.pick(&[0, s.wakee.id]);
         s.waker.percpu_kthread = dice.chance(20);
+        s.waker.turn_ns = dice.pick(&[1_000_000, 0, 5_000, 5_001, 50_000, 999_999]);
         s.wakee.sched_idle = dice.chance(20);
         s.wakee.recent = dice.chance(80).then(|| relative(shape, dice, prev));
         s.allowed = affinity(shape, dice, prev);

@@ -112,6 +112,7 @@ pub struct Task {
     pub util: u32,
     pub uclamp: (u32, u32),
     pub load_shift: i32,
+    pub turn_ns: u32,
 }
 
 impl Task {
@@ -128,6 +129,7 @@ impl Task {
             util: 512,
             uclamp: (0, 1024),
             load_shift: 0,
+            turn_ns: 1_000_000,
         }
     }
 
@@ -144,6 +146,7 @@ impl Task {
         task.util = self.util;
         task.set_uclamp(self.uclamp.0, self.uclamp.1);
         task.load_shift = self.load_shift;
+        task.set_turn_ns(self.turn_ns);
         task
     }
 
@@ -158,6 +161,7 @@ impl Task {
             util: task.util,
             uclamp: task.uclamp(),
             load_shift: task.load_shift,
+            turn_ns: task.turn_ns(),
             ..self.clone()
         }
     }

@@ -31,6 +31,12 @@ fn llc<'a>(m: &'a Model, cpu: usize) -> &'a [usize] {
     m.shape.llc[cpu].as_deref().expect("preferred CPUs have an LLC")
 }
 
+/// Whether the wakee's process prefers an LLC.
+pub fn prefers(m: &Model) -> bool {
+    matches!(m.cache, Mode::Posted | Mode::Perch)
+        && m.s.home.as_ref().is_some_and(|h| h.pref.is_some())
+}
+
 /// Why `valid(c, p)` of §3 is false.
 fn full(m: &Model, process: &Home, llc: &[usize]) -> Option<CacheStep> {
     let width = llc.len() as u32;

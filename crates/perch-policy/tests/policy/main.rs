@@ -5,6 +5,7 @@
 //! `.regressions` file beside the test, which brings it back first on the next run.
 
 mod affine;
+mod behind;
 mod cache;
 mod capable;
 mod capacity;

@@ -24,6 +24,7 @@ pub struct Model<'a> {
     pub capacity: Mode,
     pub cache: Mode,
     pub steer: Mode,
+    pub behind: Mode,
     pub sched_idle: Mode,
     pub s: &'a mut Scenario,
     pub examined: u32,
@@ -53,6 +54,7 @@ impl<'a> Model<'a> {
             capacity: modes.capacity,
             cache: modes.cache,
             steer: modes.steer,
+            behind: modes.behind,
             sched_idle: modes.sched_idle,
             prev: s.wake.prev,
             s,
@@ -116,6 +118,9 @@ impl<'a> Model<'a> {
             let cpu = slow::select(self, self.topology);
             return Choice::Done((cpu, Reason::SlowPath));
         }
+        if self.goes_behind() {
+            return Choice::Done((wake.this, Reason::Behind));
+        }
         self.record_wakee();
         let here = self.s.allowed[wake.this];
         if here && wake.current {
@@ -132,6 +137,32 @@ impl<'a> Model<'a> {
             self.s.waker.recent = Some(wake.this);
         }
         Choice::Search(if pulled { wake.this } else { self.prev })
+    }
+
+    /// docs/mechanisms/behind.md; changes the wakee's recent CPU as the policy must.
+    fn goes_behind(&mut self) -> bool {
+        let (wake, turn) = (self.s.wake, self.s.waker.turn_ns);
+        let (this, state) = (wake.this, &self.s.state);
+        let left = if wake.prev == this { self.s.wakee.recent } else { Some(wake.prev) };
+        let exit = left.filter(|&c| state.idle[c]).map_or(0, |c| state.cpus[c].idle_exit_ns);
+        let here = &state.cpus[this];
+        let alone = here.nr_running - here.nr_delayed == 1;
+        let smaller = |c: usize| here.capacity < state.cpus[c].capacity;
+        let unequal = self.capacity != Mode::Off && self.shape.asym[this].is_some();
+        let kept = unequal && left.is_some_and(smaller) || cache::prefers(self);
+        let apart = self.topology.domains(this).next().is_none();
+        let goes = self.behind == Mode::Perch
+            && wake.sync
+            && turn < 1_000_000
+            && turn <= 5000 + exit
+            && alone
+            && self.s.allowed[this]
+            && !kept
+            && !apart;
+        if goes {
+            self.s.wakee.recent = left;
+        }
+        goes
     }
 
     /// docs/mechanisms/sched_idle.md.

@@ -13,6 +13,7 @@ fn modes_read_back() {
             cache: Mode::Upstream,
             overload: Mode::Perch,
             steer: mode,
+            behind: Mode::Perch,
             sched_idle: Mode::Perch,
             layout: Some(Layout::ALL[mode as usize]),
         };
@@ -101,7 +102,7 @@ fn what_an_era_has_not_is_refused_by_its_key() {
 }
 
 const REFUSED: &str = r#"
-warp=perch: unknown mechanism "warp": this version has cluster, capacity, cache, overload, steer, sched_idle
+warp=perch: unknown mechanism "warp": this version has cluster, capacity, cache, overload, steer, behind, sched_idle
 cluster=on: unknown mode "on": expected off, posted, upstream or perch
 overload=perch,overload-layout=core: unknown layout of overload counters "core": expected shared, node, node-padded or llc-padded
 cluster=off,cluster=perch: mechanism "cluster" is set twice in "cluster=off,cluster=perch"

@@ -167,7 +167,8 @@ proptest! {
                 | Reason::IdleGroup
                 | Reason::Unsearched
                 | Reason::EmptyQueue
-                | Reason::SchedIdle => false,
+                | Reason::SchedIdle
+                | Reason::Behind => false,
             };
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}", d.mode);
             assert!(holds, "{at}: {:?} for {wake:?}", d.verdict);

@@ -2,7 +2,7 @@
 //! The scheduler at the start of a run.
 
 use perch_engine::{Event, EventQueue, Random};
-use perch_policy::{GroupId, Host, TaskState};
+use perch_policy::{GroupId, Host, Mode, TaskState};
 
 use super::contended::Contended;
 use super::cpu::new_cpu;
@@ -61,6 +61,7 @@ impl<'a> Sched<'a> {
             rules,
             events,
             host,
+            notes_turns: policy.modes().behind != Mode::Off,
             policy,
             lines: Contended::new(lines),
             acting: 0,

@@ -30,6 +30,8 @@ pub struct Cpu {
     pub(super) scan_cost_ns: u64,
     /// The kernel's own work that the CPU does while it is idle.
     pub(super) chores: Chores,
+    /// The running task's run time when it was picked, nanoseconds; kept for the mechanism behind only.
+    pub(super) turn_start_ns: u64,
     /// The task that fell asleep here last, while the CPU switches away from it.
     pub(super) leaver: Leaver,
     /// What the waker that ran here last has chosen, until others see it.
@@ -63,6 +65,7 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         lines: Owed::default(),
         scan_cost_ns: 0,
         chores: Chores::default(),
+        turn_start_ns: 0,
         leaver: Leaver::default(),
         claim: Claim::default(),
         searches: false,

@@ -90,6 +90,8 @@ pub struct Sched<'a> {
     events: EventQueue,
     pub(crate) host: Host,
     pub(crate) policy: Policy,
+    /// True where the policy decides by the length of tasks' turns.
+    notes_turns: bool,
     pub(crate) costs: Costs,
     /// The contents of the last-level caches, on a machine where the threads of some process share
     /// data.

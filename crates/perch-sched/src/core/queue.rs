@@ -28,6 +28,10 @@ impl Sched<'_> {
     /// Takes the running task off its CPU: it sleeps or ends, as `life` says.
     pub(super) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) {
         let departure = self.rq.leave(cpu, task, life);
+        if self.notes_turns {
+            let ran_ns = self.rq.run_time(task).sum_ns - self.cpus[cpu].turn_start_ns;
+            self.rq.task_mut(task).state.turned(ran_ns);
+        }
         if self.caches.is_on() {
             self.stops_running(cpu, task);
             self.reserve(cpu, -1);
@@ -56,6 +60,9 @@ impl Sched<'_> {
     pub(super) fn set_next(&mut self, cpu: usize, task: TaskId) {
         self.rq.set_next(cpu, task);
         self.apply();
+        if self.notes_turns {
+            self.cpus[cpu].turn_start_ns = self.rq.run_time(task).sum_ns;
+        }
         if self.caches.is_on() {
             self.starts_running(task);
             self.pays_accounting(cpu, task);

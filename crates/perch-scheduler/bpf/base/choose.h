@@ -4,7 +4,8 @@
 #define PERCH_CHOOSE_H
 
 #include "base/affinity.h"
-#include "base/behind.h"
+#include "base/memory.h"
+#include "base/queue.h"
 #include "base/spread.h"
 
 /* The policy's view of a waking task. */
@@ -103,25 +104,31 @@ PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 }
 
 /*
- * The wake-up that needs no search (stay.h in policy/): most of a ping-pong's. It takes
- * 580 instructions where select_cpu took 950, as it reads little of the tasks.
- * Returns the reason to choose prev_cpu, which the task has claimed then.
+ * The wake-up for which little has to be known of the tasks (perch_soon() in policy/): most of a
+ * ping-pong's. It takes 580 instructions where select_cpu took 950. Returns the reason for the waker's
+ * CPU (PERCH_BY_BEHIND) or for prev_cpu, which the task has claimed then.
  */
-static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s32 prev_cpu,
-						     perch_u32 this_cpu, __u64 wake_flags,
-						     const struct task_struct *current)
+static __attribute__((noinline)) perch_u32 ask_soon(struct task_struct *p, __s32 prev_cpu,
+						    perch_u32 this_cpu, __u64 wake_flags,
+						    const struct task_struct *current)
 {
 	struct perch_host host = {};
 	struct perch_wake wake = {.this_cpu = this_cpu, .prev_cpu = prev_cpu};
 	struct perch_task waker = {.id = current->pid}, wakee = {.id = p->pid};
 	struct perch_memory __arena *mine, *m;
-	perch_u32 reason;
+	struct perch_verdict v;
 
 	/* The policy asks the same; a busy CPU is to cost as little as possible. */
-	if (!is_idle(prev_cpu))
+	if (!(wake_flags & SCX_WAKE_SYNC) && !is_idle(prev_cpu))
 		return PERCH_BY_NOTHING;
 	mine = memory_of(waker.id);
 	m = memory_of(wakee.id);
+	waker.turn_ns = mine->turn_ns;
+	if (waker.turn_ns > config()->behind_most_ns) {
+		waker.turn_ns = PERCH_TURN_LONG;
+		if (!is_idle(prev_cpu))
+			return PERCH_BY_NOTHING;
+	}
 	if (!waker.id || mine->pid != waker.id || m->pid != wakee.id || follow_draws(p, m))
 		return PERCH_BY_NOTHING;
 	if (p->nr_cpus_allowed < config()->nr_possible)
@@ -132,14 +139,20 @@ static __attribute__((noinline)) perch_u32 take_prev(struct task_struct *p, __s3
 	waker.last_wakee = mine->last_wakee;
 	waker.wakee_flips = mine->wakee_flips;
 	wakee.wakee_flips = m->wakee_flips;
+	wakee.recent_cpu = m->recent_cpu;
 	if (p->policy == SCHED_IDLE)
 		wakee.flags = PERCH_TASK_SCHED_IDLE;
-	reason = perch_stays(&host, &config()->policy, &wake, &waker, &wakee);
-	if (reason != PERCH_BY_NOTHING && !claim_idle(prev_cpu))
+	if (!perch_soon(&host, &config()->policy, &wake, &waker, &wakee, &v))
 		return PERCH_BY_NOTHING;
-	if (reason != PERCH_BY_NOTHING)
-		remember_waker(mine, &waker);
-	return reason;
+	if (v.reason == PERCH_BY_BEHIND) {
+		if (m->recent_cpu != wakee.recent_cpu)
+			m->recent_cpu = wakee.recent_cpu;
+		return v.reason;
+	}
+	if (!claim_idle(prev_cpu))
+		return PERCH_BY_NOTHING;
+	remember_waker(mine, &waker);
+	return v.reason;
 }
 
 /* Chooses the CPU for the task; sets `placed` if it has put the task there already. */
@@ -154,17 +167,15 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	/* A CPU that came online since the load is not in the topology; a restart is under way. */
 	if (!has_place(this_cpu) || !has_place(prev_cpu) || follow_bars(p))
 		return prev_cpu;
-	if ((wake_flags & SCX_WAKE_SYNC) && config()->behind_ns &&
-	    goes_behind(p, prev_cpu, this_cpu, current)) {
+	to = prev_cpu;
+	reason = ask_soon(p, prev_cpu, this_cpu, wake_flags, current);
+	if (reason == PERCH_BY_BEHIND) {
 		insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
 		*placed = true;
 		c->behind = 1;
-		c->events[PERCH_EV_BEHIND]++;
-		c->reasons[PERCH_BY_HINT]++;
+		c->reasons[PERCH_BY_BEHIND]++;
 		return this_cpu;
 	}
-	to = prev_cpu;
-	reason = take_prev(p, prev_cpu, this_cpu, wake_flags, current);
 	if (reason == PERCH_BY_NOTHING && !(wake_flags & SCX_WAKE_FORK)) {
 		to = leaves_llc(p, prev_cpu, this_cpu);
 		if (to != PERCH_NONE) {

@@ -101,7 +101,7 @@ static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runn
 
 	if (c->sched_idle)
 		claim_sched_idle(cpu);
-	if (!runnable && config()->behind_ns)
+	if (!runnable && config()->policy.modes.behind)
 		note_turn(p, p->se.sum_exec_runtime - c->turn_start);
 	follow_left(c, cpu);
 	keep_vtime(p, runnable ? c->curr_vtime : lag_of(c));

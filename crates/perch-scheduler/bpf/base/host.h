@@ -189,6 +189,11 @@ PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perc
 	return cpu_state(cpu)->idle_since_ns;
 }
 
+PERCH_INLINE perch_u32 perch_host_kick_ns(const struct perch_host *h)
+{
+	return config()->behind_ns;
+}
+
 PERCH_INLINE struct perch_llc __arena *llc_of(perch_u32 set)
 {
 	const struct perch_config *c = config();
@@ -225,7 +230,7 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 	return &config()->llc_loads[llc];
 }
 
-/* take_prev() of choose.h does. */
+/* ask_soon() of choose.h does. */
 #define PERCH_ASKS_FIRST
 #include "../../../../policy/include/perch/select.h"
 

@@ -8,9 +8,6 @@
 
 #include "base/hooks.h"
 
-/* The longest turn that is told from a longer one, and that of a task of which nothing is known. */
-#define PERCH_TURN_MOST_NS 1000000u
-
 static inline struct perch_memory __arena *memory_of(perch_u32 pid)
 {
 	const struct perch_config *c = config();
@@ -25,8 +22,18 @@ static __attribute__((noinline)) void take_memory(struct perch_memory __arena *m
 	m->pid = p->pid;
 	m->last_wakee = m->wakee_flips = 0;
 	m->recent_cpu = PERCH_NONE;
-	m->turn_ns = PERCH_TURN_MOST_NS;
+	m->turn_ns = PERCH_TURN_LONG;
 	follow_begin_memory(m, p, cpu);
+}
+
+/* The task goes to sleep after a turn of so many ns. */
+static inline void note_turn(const struct task_struct *p, perch_u64 ns)
+{
+	struct perch_memory __arena *m = memory_of(p->pid);
+	perch_u32 known = m->turn_ns, turn = perch_turn(known, ns);
+
+	if (turn != known && m->pid == (perch_u32)p->pid)
+		m->turn_ns = turn;
 }
 
 static inline struct perch_memory __arena *own_memory(const struct task_struct *p, perch_u32 cpu)

@@ -15,7 +15,7 @@ fn run(machine: &str, workload: &str, set: &str) -> Outcome {
 fn idle_cpus_are_marked_and_no_others() {
     for machine in ["jacobsville", "epyc7543", "juno"] {
         for load in ["pipe:pairs=25%", "tcp_rr:n=12%"] {
-            let metrics = run(machine, load, "behind_us=0").metrics;
+            let metrics = run(machine, load, "behind=off").metrics;
             let (all, busy) = (metrics.wakeups, metrics.chosen_busy);
             // Forks of the first milliseconds may have left two tasks on one CPU.
             assert!(all > 1000, "{machine} {load}: {all}");
@@ -38,7 +38,7 @@ fn a_connection_beside_hogs_meets_on_one_cpu() {
 #[test]
 fn the_ends_of_a_pipe_share_a_cpu() {
     let rates = |workload: &str| {
-        ["", "behind_us=0"].map(|set| run("jacobsville", workload, set).scores[0].value)
+        ["", "behind=off"].map(|set| run("jacobsville", workload, set).scores[0].value)
     };
     let [behind, apart] = rates("pipe:pairs=25%");
     assert!(behind > 2.0 * apart, "{behind} {apart}");

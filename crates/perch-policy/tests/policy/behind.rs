@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Properties of the mechanism behind (docs/testing.md#properties: P2, P3).
+
+use perch_policy::{Era, Mode, Modes, Policy, Reason};
+use proptest::prelude::*;
+
+use crate::decision::decide;
+use crate::machines;
+
+proptest! {
+    #![proptest_config(crate::config())]
+
+    /// The wakee goes behind a waker that is alone on its CPU and sleeps at once, and nowhere else;
+    /// otherwise nothing changes.
+    #[test]
+    fn p3_only_wakers_that_sleep_soon_have_wakees_behind_them(seed: u64, max_cpus in 1..150usize) {
+        for era in [Era::V5_5, Era::V6_15, Era::V7_2] {
+            let modes = |behind| Modes { behind, ..Modes::default() };
+            let policies = [Mode::Off, Mode::Perch].map(|mode| Policy::new(era, modes(mode)));
+            let mut off = None;
+            decide(&machines::random(seed, max_cpus), seed, &policies, |d| {
+                let now = (d.verdict, d.after.clone());
+                let Some(stock) = off.take() else {
+                    off = Some(now);
+                    return;
+                };
+                let at = format!("seed {seed}, {max_cpus} CPUs, {era}: {:?}", d.verdict);
+                if d.verdict.reason != Reason::Behind {
+                    assert_eq!(now, stock, "{at}");
+                    return;
+                }
+                let (wake, state) = (d.before.wake, &d.before.state);
+                let here = &state.cpus[wake.this];
+                assert!(d.verdict.cpu == wake.this && wake.sync, "{at}");
+                assert!(here.nr_running - here.nr_delayed == 1, "{at}");
+                assert!(d.before.allowed[wake.this] && d.before.waker.turn_ns < 1_000_000, "{at}");
+                let away = Some(wake.prev).filter(|prev| *prev != wake.this);
+                assert_eq!(d.after.wakee.recent, away.or(d.before.wakee.recent), "{at}");
+            });
+        }
+    }
+}
+
+/// A turn longer than expected counts at once, a shorter one by an eighth.
+#[test]
+fn turns_are_believed_slowly() {
+    let mut task = perch_policy::TaskState::new(1);
+    assert_eq!(task.turn_ns(), 1_000_000);
+    let turns = (1..).find(|_| {
+        task.turned(2_000);
+        task.turn_ns() < 5_000
+    });
+    assert_eq!(turns, Some(44));
+    task.turned(u64::MAX);
+    assert_eq!(task.turn_ns(), 1_000_000);
+}
