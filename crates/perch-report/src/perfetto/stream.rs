@@ -133,29 +133,27 @@ impl<W: Write> Stream<W> {
         })
     }
 
-    /// Writes the time and the sequence of a packet. A packet that comes late has its time by the
-    /// common clock.
-    fn head(at_ns: u64, last_ns: &mut u64, packet: &mut Message) {
-        match at_ns.checked_sub(*last_ns) {
-            Some(later) => packet.uint(field::TIMESTAMP, later),
-            None => packet.uint(field::TIMESTAMP, at_ns).uint(field::CLOCK, BOOTTIME),
-        };
-        *last_ns = at_ns.max(*last_ns);
-        packet.uint(field::SEQUENCE_ID, SEQUENCE);
+    /// Writes a packet of a track at its time. One that comes late has its time by the common clock.
+    fn event(&mut self, at_ns: u64, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+        let last_ns = self.at_ns;
+        self.at_ns = at_ns.max(last_ns);
+        self.packet(|packet| {
+            match at_ns.checked_sub(last_ns) {
+                Some(later) => packet.uint(field::TIMESTAMP, later),
+                None => packet.uint(field::TIMESTAMP, at_ns).uint(field::CLOCK, BOOTTIME),
+            };
+            write(packet.uint(field::SEQUENCE_ID, SEQUENCE));
+        })
     }
 
     /// Sets a counter to a value from now on.
     pub fn count(&mut self, at_ns: u64, track: u64, value: u64) -> io::Result<()> {
-        let mut last_ns = self.at_ns;
-        let done = self.packet(|packet| {
-            Self::head(at_ns, &mut last_ns, packet);
+        self.event(at_ns, |packet| {
             packet.within(field::TRACK_EVENT, |event| {
                 event.uint(field::TYPE, COUNT).uint(field::TRACK, track);
                 event.uint(field::COUNTER, value);
             });
-        });
-        self.at_ns = last_ns;
-        done
+        })
     }
 
     /// Returns the number of a name; the first time, the packet tells the name as well.
@@ -193,9 +191,7 @@ impl<W: Write> Stream<W> {
             });
         }
         let names = std::mem::take(&mut self.names);
-        let mut last_ns = self.at_ns;
-        let done = self.packet(|packet| {
-            Self::head(instant.at_ns, &mut last_ns, packet);
+        let done = self.event(instant.at_ns, |packet| {
             if !names.is_empty() {
                 packet.message(field::INTERNED_DATA, &names);
             }
@@ -204,7 +200,6 @@ impl<W: Write> Stream<W> {
         // The next packet reuses this memory.
         self.names = event;
         self.names.clear();
-        self.at_ns = last_ns;
         done
     }
 

@@ -84,8 +84,7 @@ impl Meter {
                 [] => vec![PathBuf::from(whole)],
                 _ => cgroups.iter().map(|group| group.file(name)).collect(),
             };
-            let source = |path| Source { path, parse };
-            paths.into_iter().map(source).collect()
+            paths.into_iter().map(|path| Source { path, parse }).collect()
         };
         let (cpu, cpu_per_s) = match cgroups {
             [] => {
@@ -180,32 +179,22 @@ fn grown(before: Option<f64>, now: Option<f64>) -> Option<f64> {
 
 /// The names of what is measured, in the order of values.
 fn measures(cgroups: &[Cgroup], pressure: bool, counters: &[Counter]) -> Vec<Measure> {
-    let mut measures = Vec::new();
-    let mut add = |name: String, unit| {
-        let told = TOLD.contains(&name.as_str()) || counters.iter().any(|c| c.name == name);
-        measures.push(Measure { name, unit, told });
+    let waits = WAITS
+        .iter()
+        .flat_map(|(wait, _)| PARTS.iter().map(move |(part, _)| (format!("{part}_{wait}"), "us")));
+    let rates = [("wakeups", "/s"), ("migrations", "/s"), ("cpu_time", "CPUs")];
+    let pressures = match cgroups {
+        _ if !pressure => Vec::new(),
+        [] | [_] => vec!["pressure".to_string()],
+        several => several.iter().map(|group| format!("pressure{}", group.path)).collect(),
     };
-    for (wait, _) in WAITS {
-        for (part, _) in PARTS {
-            add(format!("{part}_{wait}"), "us");
-        }
-    }
-    add("wakeups".to_string(), "/s");
-    add("migrations".to_string(), "/s");
-    add("cpu_time".to_string(), "CPUs");
-    match cgroups {
-        _ if !pressure => {}
-        [] | [_] => add("pressure".to_string(), "%"),
-        several => {
-            for group in several {
-                add(format!("pressure{}", group.path), "%");
-            }
-        }
-    }
-    for counter in counters {
-        add(counter.name.clone(), "/s");
-    }
-    measures
+    let counted = counters.iter().map(|counter| (counter.name.clone(), "/s"));
+    let all = waits
+        .chain(rates.map(|(name, unit)| (name.to_string(), unit)))
+        .chain(pressures.into_iter().map(|name| (name, "%")))
+        .chain(counted);
+    let told = |name: &str| TOLD.contains(&name) || counters.iter().any(|c| c.name == name);
+    all.map(|(name, unit)| Measure { told: told(&name), name, unit }).collect()
 }
 
 /// The values of waits, wake-ups and migrations in so many seconds.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The exit codes of commands that load programs into the kernel, and of the lab. Guests show those of
-//! kernels that take programs (../guests/errors.rs).
+//! The exit codes of commands that load programs into the kernel. Guests show those of kernels that
+//! take programs (../guests/errors.rs).
 
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{directory, printed, refused, told, words};
+use crate::support::{directory, printed, told, words};
 
 /// Runs perch as a user without rights; none where such a user cannot read perch.
 fn without_rights(line: &str) -> Option<Output> {
@@ -56,16 +56,4 @@ fn record_says_in_its_own_words_that_the_kernel_refuses() {
     let (code, _, said) = told(&format!("record -o {out} -- true"));
     assert!(said.lines().all(|line| line.starts_with("perch: ")), "{said}");
     assert!(matches!(code, Some(0 | 3)), "{said}");
-}
-
-#[test]
-fn lab_refuses_a_missing_program_before_it_looks_for_a_kernel() {
-    // A kernel that is missing would be the next refusal, and a cache that cannot be made the first.
-    let lab = "lab run -m kunpeng920 --kernel /no/such/kernel";
-    let missing = ["there is no `nosuchprogram` on PATH"];
-    refused(&format!("{lab} -- nosuchprogram"), &missing);
-    refused(&format!("{lab} --with nosuchprogram -- true"), &missing);
-    refused(&format!("{lab} -- true"), &["there is no file /no/such/kernel"]);
-    let arm = "a=stock@/no/such/kernel";
-    refused(&format!("lab compare -m kunpeng920 --arm {arm} -- nosuchprogram"), &missing);
 }

@@ -68,16 +68,6 @@ fn gates_name_arms_and_scores_that_exist() {
 }
 
 #[test]
-fn lab_refuses_gates_before_it_boots_guests() {
-    let lab = |further: &str, words: &[&str]| {
-        let arms = "lab compare -m x5570 --arm stock --arm perch";
-        refused(&format!("{arms} {further} -- true"), words);
-    };
-    lab("--fail-if far:time>2%", &["no arm `far`", "expected one of perch"]);
-    lab("--fail-if time>2% --repetitions 1", &["one repetition has no interval"]);
-}
-
-#[test]
 fn unknown_score_lists_those_that_were_measured() {
     let (code, stdout, stderr) = compare("-q --fail-if speed<-2%");
     assert_eq!(code, Some(2), "{stderr}");

@@ -8,7 +8,6 @@ mod doctor;
 mod exits;
 mod files;
 mod gates;
-mod lab_arms;
 mod live_arms;
 mod predicted;
 mod progress;

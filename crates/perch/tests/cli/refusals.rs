@@ -29,6 +29,10 @@ fn at(path: &str, text: &str) -> String {
 pub const COMPARE: &str = "compare -m kunpeng920 --arm a:cluster=off";
 const RUN: &str = "experiment run cluster-scan";
 const EARLY: &str = "compare -m juno --era 3.4 --arm";
+/// The lab reads arms, programs and gates before it fetches or boots anything. A kernel that is missing
+/// would be the next refusal, and a cache that cannot be made the first.
+const LAB: &str = "lab compare -m kunpeng920 --arm";
+const NO_KERNEL: &str = "lab run -m kunpeng920 --kernel /no/such/kernel";
 
 /// Lines that make no sense, and words of the refusal of each.
 const REFUSED: &str = r#"
@@ -59,6 +63,25 @@ RUN --arms magic | no arm `magic` | perch
 record | --output
 record -o /tmp/x --buffer 9g | --buffer | 64k to 1g
 replay no-such-file | no-such-file | No such file
+LAB stock:clusters=off -- true | comes after `with` | stock with clusters=off
+LAB 'stock with clutser=off' -- true | `clutser=off` changes nothing | feature=NAME
+LAB perch:clutser=perch -- true | clutser
+LAB a= -- true | no scheduler after `a=`
+LAB a=stock@ -- true | no kernel after `stock@` | `stock@7.2`
+LAB 'a=stock with clusters=off@7.2' -- true | right behind the scheduler | `stock@7.2`
+LAB new=stock@/no/such/bzImage -- true | arm new | there is no file /no/such/bzImage
+LAB new=perch:cluster=perch@seven -- true | arm new: kernel seven | such as 7.2
+LAB a=stock@7.2 --kernel 6.18 -- true | --kernel 6.18 | every arm has one
+LAB stock --arm b=perch --decisions --untimed -- true | arm b | --decisions | leave the arm
+LAB stock --arm b=perch --decisions -- true | --decisions | add --untimed
+LAB stock --score rate -- true | --score | NAME/UNIT=WORDS
+LAB stock --arm perch --fail-if far:time>2% -- true | no arm `far` | expected one of perch
+LAB stock --arm perch --fail-if time>2% --repetitions 1 -- true | one repetition has no interval
+LAB a=stock@/no/such/kernel -- nosuchprogram | there is no `nosuchprogram` on PATH
+lab compare -m juno --arm stock -- true | juno | differ in capacity
+NO_KERNEL -- nosuchprogram | there is no `nosuchprogram` on PATH
+NO_KERNEL --with nosuchprogram -- true | there is no `nosuchprogram` on PATH
+NO_KERNEL -- true | there is no file /no/such/kernel
 "#;
 
 #[test]
@@ -66,9 +89,12 @@ fn what_makes_no_sense_is_refused_in_words() {
     for row in REFUSED.lines().skip(1) {
         let mut columns = row.split(" | ");
         let line = columns.next().expect(row).replace("COMPARE", COMPARE);
-        let line = line.replace("RUN", RUN).replace("EARLY", EARLY);
+        let line = line.replace("RUN", RUN).replace("EARLY", EARLY).replace("LAB", LAB);
+        let line = line.replace("NO_KERNEL", NO_KERNEL);
         refused(&line, &columns.collect::<Vec<_>>());
     }
+    let text = file("kernels", "text", "text\n");
+    refused(&format!("{LAB} new=stock@{text} -- true"), &["arm new", &text, "it is no kernel"]);
 }
 
 /// A pair that was not ready in time has nothing to say of the time that was to be measured.
