@@ -60,7 +60,7 @@ fn a_sound_machine_has_no_note() {
         assert!(!check.found.is_empty() && !check.found.contains('\n'), "{check:?}");
     }
     assert!(checks.can_run);
-    assert!(checks.modes.as_deref() == Some("steer=perch,sched_idle=perch"));
+    assert!(checks.modes.as_deref() == Some("steer=perch,behind=perch,sched_idle=perch"));
     is(&checks, "functions", Mark::Unknown, "it is not BTF");
     is(&checks, "cluster", Mark::Ok, "off: no last-level cache");
     is(&checks, "steer", Mark::Ok, "perch: ");
