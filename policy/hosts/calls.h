@@ -26,6 +26,9 @@ void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
 		       struct perch_process *process, perch_u32 cpu, perch_u64 now_ns);
 void perch_native_note(struct perch_host *h, perch_u32 llc, perch_u32 util, perch_u32 capacity_left,
 		       perch_u32 nr);
+/* perch_spread_level(). */
+void perch_native_level(struct perch_host *h, perch_u32 llc, perch_u32 busy);
+
 /* perch_turn(). */
 perch_u32 perch_native_turn(perch_u32 known, perch_u64 ns);
 

@@ -34,6 +34,11 @@ void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
 	perch_cache_scan(h, pol, process, cpu, now_ns);
 }
 
+void perch_native_level(struct perch_host *h, perch_u32 llc, perch_u32 busy)
+{
+	perch_spread_level(h, llc, busy);
+}
+
 perch_u32 perch_native_turn(perch_u32 known, perch_u64 ns)
 {
 	return perch_turn(known, ns);

@@ -185,9 +185,7 @@ fn fill_llcs(image: &mut [u8], llcs: &Array<Llc>, topology: &Topology) {
             span: span_above(topology, &span),
             idle_cores: topology.has_smt().into(),
             note_at_ns: 0,
-            util: 0,
-            leaving: 0,
-            line: [0; 4],
+            line: [0; 5],
         };
         llcs.put(image, number, &llc);
     }

@@ -61,7 +61,7 @@ const PREMISES: &[&str] = &["none", "clusters", "capacities", "llcs", "counters"
 const SETTINGS: &[&str] = &["band", "groups"];
 const RECORDINGS: &[&str] = &["kernel", "simulated", "never"];
 const CLASSES: &[&str] = &["none", "given", "idle", "queued", "slow"];
-const STAGES: &[&str] = &["first", "aim", "near", "scan", "unbudgeted", "home", "last"];
+const STAGES: &[&str] = &["first", "leave", "aim", "near", "scan", "unbudgeted", "home", "last"];
 
 /// A defect: the number of its line, and a sentence that says what is wrong.
 pub type Wrong = (usize, String);

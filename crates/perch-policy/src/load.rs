@@ -47,6 +47,7 @@ pub struct LlcLoad = perch_llc_load {
     pub(crate) capacity: u32,
     pub(crate) cores: u32,
     pub(crate) size_kib: u32,
-    pub(crate) pad: [u32; 2],
+    pub(crate) busy: u32,
+    pub(crate) leaving: u32,
 }
 }

@@ -33,7 +33,7 @@ fn reasons_keep_their_numbers() {
                     cluster fallback to previous, cluster fallback to recent, target busy, no LLC, \
                     slow path, fallback, capacity fit, best capacity, most spare capacity, \
                     wake balance, idle group, not searched, empty queue, SCHED_IDLE, \
-                    behind the waker";
+                    behind the waker, left a busy LLC";
     let expected: Vec<_> = expected.split(", ").collect();
     let names = Reason::ALL.map(Reason::name);
     assert_eq!(names[..expected.len()], expected);
@@ -53,7 +53,7 @@ EMPTY_QUEUE, 25, | EMPTY_QUEUE, 24, | EMPTY_QUEUE has the number 24 of UNSEARCHE
 EMPTY_QUEUE, 25, | UNSEARCHED, 25, | UNSEARCHED stands here for the second time
 "empty queue", queued | "empty queue", busy | PERCH_REASON: unknown "busy": expected none, given, idle, queued, slow
 "empty queue", queued | empty, queued | PERCH_REASON: expected a text in quotes as argument 4
-PERCH_STAGE(last, steer) | PERCH_STAGE(late, steer) | PERCH_STAGE: unknown "late": expected first, aim, near, scan, unbudgeted, home, last
+PERCH_STAGE(last, steer) | PERCH_STAGE(late, steer) | PERCH_STAGE: unknown "late": expected first, leave, aim, near, scan, unbudgeted, home, last
 "#;
 
 #[test]

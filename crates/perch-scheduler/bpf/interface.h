@@ -154,9 +154,7 @@ struct perch_llc {
 	perch_u32 span;	      /* CPUs of the domain above, whose balancer looks at this LLC */
 	perch_u32 idle_cores; /* one of its cores may be idle as a whole */
 	perch_u64 note_at_ns; /* when that balancer looks next, bpf_ktime_get_ns() */
-	perch_u32 util;	      /* mean utilisation of its CPUs, 0 to 1024 */
-	perch_u32 leaving;    /* how many wakees may leave it until the timer's next turn */
-	perch_u64 line[4];    /* a cache line each */
+	perch_u64 line[5];    /* a cache line each */
 };
 
 /* A process that the cache mechanism follows; each fills a cache line. */
@@ -268,7 +266,7 @@ struct perch_config {
 	perch_u64 PERCH_AS *misfits;	     /* likewise: it runs a task that does not fit it */
 	perch_u64 PERCH_AS *sched_idle;	     /* likewise: only tasks of SCHED_IDLE are there */
 	struct perch_epoch PERCH_AS *epochs; /* one per CPU, for the cache mechanism */
-	struct perch_llc_load PERCH_AS *llc_loads; /* one per LLC, for the cache mechanism */
+	struct perch_llc_load PERCH_AS *llc_loads; /* one per LLC, for cache and spread */
 	perch_u64 slice_ns;			   /* slice of a task that is alone */
 	perch_u64 slice_min_ns;			   /* the least slice, however many tasks wait */
 	perch_u64 lag_ns;	  /* the most virtual time a task is owed or owes */

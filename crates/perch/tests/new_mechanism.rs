@@ -276,7 +276,7 @@ fn a_header_its_lines_an_experiment_and_a_page_are_a_mechanism() {
     assert!(words.contains("mechanism \"swap\" has no mode \"posted\": expected off, perch"));
     let words = refused(&perch, "x:warp=perch");
     assert!(words.contains(
-        "this version has cluster, capacity, cache, overload, steer, behind, sched_idle, swap"
+        "this version has cluster, capacity, cache, overload, steer, behind, spread, sched_idle, swap"
     ));
     assert!(refused(&own, "x:swap=perch").contains("unknown mechanism \"swap\""));
 

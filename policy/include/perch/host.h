@@ -110,7 +110,10 @@ PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
 PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has);
 
-/* The records that the cache mechanism keeps of a CPU, and of an LLC by its number. */
+/*
+ * The records that the cache mechanism keeps of a CPU, and that it and spread keep of an LLC by its
+ * number.
+ */
 PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
 							   perch_u32 cpu);
 PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct perch_host *h,

@@ -11,6 +11,8 @@
  * first       perch_NAME_first(h, pol, wake, waker, p, v): a CPU, with v->reason,
  *             or PERCH_NONE. Of the tasks it may read what perch_stays() does,
  *             and the waker's turns and the wakee's recent CPU.
+ * leave       perch_NAME_leave(h, pol, p, wake, v): a CPU, with v->reason and
+ *             v->examined, or PERCH_NONE.
  * aim         perch_NAME_aim(h, pol, p, wake, v): the CPU that stands for prev
  *             from here on; wake->prev_cpu if the mechanism has no better one.
  *             The first hook that has one ends the stage.
@@ -49,6 +51,7 @@
  * becomes, and those of the other stages saying nothing.
  */
 #define PERCH_IN_first(name)
+#define PERCH_IN_leave(name)
 #define PERCH_IN_aim(name)
 #define PERCH_IN_near(name)
 #define PERCH_IN_scan(name)
@@ -93,6 +96,24 @@ PERCH_INLINE perch_u8 perch_soon(const struct perch_host *h, const struct perch_
 	if (v->reason == PERCH_BY_PREV_IDLE)
 		v->target = wake->this_cpu;
 	return v->reason != PERCH_BY_NOTHING;
+}
+
+PERCH_INLINE perch_u32 perch_stage_leave(const struct perch_host *h, const struct perch_policy *pol,
+					 const struct perch_task *p, const struct perch_wake *wake,
+					 struct perch_verdict *v)
+{
+	perch_u32 cpu;
+
+#undef PERCH_IN_leave
+#define PERCH_IN_leave(name)                            \
+	cpu = perch_##name##_leave(h, pol, p, wake, v); \
+	if (cpu != PERCH_NONE)                          \
+		return cpu;
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_leave
+#define PERCH_IN_leave(name)
+	return PERCH_NONE;
 }
 
 PERCH_INLINE perch_u32 perch_stage_aim(const struct perch_host *h, const struct perch_policy *pol,
@@ -393,6 +414,10 @@ PERCH_INLINE perch_u32 perch_choose_near(struct perch_host *h, const struct perc
 		}
 		affine = !perch_wake_wide(h, wake->this_cpu, waker, p);
 	}
+	cpu = perch_stage_leave(h, pol, p, wake, v);
+	if (cpu != PERCH_NONE)
+		return cpu;
+	s.examined = v->examined;
 	s.prev = s.target = perch_stage_aim(h, pol, p, wake, v);
 	if (s.prev != wake->prev_cpu)
 		s.home = wake->prev_cpu;

@@ -367,7 +367,7 @@ PERCH_RARE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 			level = l + 1;
 		}
 	}
-	v->examined = d.examined;
+	v->examined += d.examined;
 	return cpu;
 }
 

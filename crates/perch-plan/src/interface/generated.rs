@@ -105,9 +105,7 @@ pub struct perch_llc {
     pub span: u32,
     pub idle_cores: u32,
     pub note_at_ns: u64,
-    pub util: u32,
-    pub leaving: u32,
-    pub line: [u64; 4usize],
+    pub line: [u64; 5usize],
 }
 const _: () = assert!(size_of::<perch_llc>() == 64);
 #[repr(C)]

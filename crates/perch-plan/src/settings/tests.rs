@@ -200,7 +200,7 @@ fn modes_and_settings_go_together_on_the_command_line() {
     assert_eq!(
         refused("cluster=perch,lag=500"),
         "--set: unknown mechanism or setting \"lag\": expected cluster, capacity, cache, overload, \
-         steer, behind, sched_idle, slice_us, slice_min_us, lag_us, preempt_us, behind_us, balance_ms, \
+         steer, behind, spread, sched_idle, slice_us, slice_min_us, lag_us, preempt_us, behind_us, balance_ms, \
          steal_remote_us, processes, groups, band_percent, band_period_ms, split_llc, detail, waits, group_waits; perch run --help describes them"
     );
     assert_eq!(

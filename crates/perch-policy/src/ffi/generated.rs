@@ -111,7 +111,8 @@ pub struct perch_llc_load {
     pub capacity: u32,
     pub cores: u32,
     pub size_kib: u32,
-    pub pad: [u32; 2usize],
+    pub busy: u32,
+    pub leaving: u32,
 }
 const _: () = assert!(size_of::<perch_llc_load>() == 32);
 #[repr(C)]
@@ -362,6 +363,9 @@ unsafe extern "C" {
         capacity_left: u32,
         nr: u32,
     );
+}
+unsafe extern "C" {
+    pub fn perch_native_level(h: *mut perch_host, llc: u32, busy: u32);
 }
 unsafe extern "C" {
     pub fn perch_native_turn(known: u32, ns: u64) -> u32;

@@ -106,6 +106,23 @@ impl Host {
         &mut self.loads[llc]
     }
 
+    /// Notes how busy the CPUs of an LLC are in the mean, 0 to 1024, for the mechanism spread.
+    pub fn level(&mut self, llc: usize, busy: u32) {
+        self.refresh();
+        // SAFETY: as in `draws`.
+        unsafe { ffi::perch_native_level(&mut self.raw, llc as u32, busy) }
+    }
+
+    /// How busy an LLC was when it was last looked at, and how many wakees may leave it.
+    pub fn spread(&self, llc: usize) -> (u32, u32) {
+        (self.loads[llc].busy, self.loads[llc].leaving)
+    }
+
+    /// Sets how busy an LLC was, and how many wakees may leave it.
+    pub fn set_spread(&mut self, llc: usize, (busy, leaving): (u32, u32)) {
+        (self.loads[llc].busy, self.loads[llc].leaving) = (busy, leaving);
+    }
+
     /// A thread of the process has run on `cpu` for `delta_ns` up to now. Slices of one CPU come
     /// in the order of time.
     pub fn account(&mut self, process: ProcessId, cpu: usize, now_ns: u64, delta_ns: u64) {

@@ -117,6 +117,7 @@ impl Scenario {
             let noted = dice.chance(90);
             let load = noted.then_some((width * 1024 * percent / 100, nr));
             self.state.full[cpu] = load.unwrap_or_default();
+            self.state.spread[cpu] = (dice.range(0, 1024), dice.pick(&[0, 0, 1, 3]));
         }
         if leaders.is_empty() || dice.chance(20) {
             return;

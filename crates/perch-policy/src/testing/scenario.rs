@@ -70,6 +70,8 @@ pub struct State {
     pub asym: BTreeMap<Vec<usize>, (u32, bool)>,
     /// How full an LLC is, at its first CPU: utilisation and tasks, 0 until a balance has looked.
     pub full: Vec<(u32, u32)>,
+    /// How busy an LLC was, and how many wakees may leave it, at its first CPU.
+    pub spread: Vec<(u32, u32)>,
 }
 
 /// The wakee's process, as the cache mechanism knows it.
@@ -231,6 +233,7 @@ impl Scenario {
                 idle_cores: vec![true; n],
                 asym: asym_sets(shape).map(|set| (set.clone(), (set.len() as u32, true))).collect(),
                 full: vec![(0, 0); n],
+                spread: vec![(0, 0); n],
             },
             wake: Wakeup {
                 now_ns: 5 * SECOND,
@@ -299,6 +302,7 @@ impl Scenario {
         let first = |llc: usize| topology.llc_span(llc).iter().next().unwrap_or(0);
         for llc in 0..topology.nr_llcs() {
             host.set_llc_load(llc, self.state.full[first(llc)]);
+            host.set_spread(llc, self.state.spread[first(llc)]);
         }
         if let Some(queued) = &self.group {
             let group = host.only_group();
@@ -346,6 +350,10 @@ impl Scenario {
                 Some(asym) => *asym = left,
                 None => (self.state.scan[cpus[0]], self.state.idle_cores[cpus[0]]) = left,
             }
+        }
+        for llc in 0..topology.nr_llcs() {
+            let first = topology.llc_span(llc).iter().next().unwrap_or(0);
+            self.state.spread[first] = host.spread(llc);
         }
         for cpu in 0..self.allowed.len() {
             self.state.idle[cpu] = host.is_idle(cpu);

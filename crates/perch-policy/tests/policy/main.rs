@@ -22,6 +22,7 @@ mod properties;
 mod question;
 mod sched_idle;
 mod slow;
+mod spread;
 mod steer;
 mod steering;
 mod topology;

@@ -3,7 +3,7 @@
 //! CPU, with masks as vectors and counters counted as the text says. Slow, obvious, and without a
 //! line of the policy in it.
 
-use perch_policy::{CacheStep, DomainView, Era, Mode, Modes, Reason, Topology, Verdict};
+use perch_policy::{CacheStep, DomainView, Era, Mode, Modes, Reason, SetView, Topology, Verdict};
 
 use crate::cache;
 use crate::capacity;
@@ -25,6 +25,7 @@ pub struct Model<'a> {
     pub cache: Mode,
     pub steer: Mode,
     pub behind: Mode,
+    pub spread: Mode,
     pub sched_idle: Mode,
     pub s: &'a mut Scenario,
     pub examined: u32,
@@ -55,6 +56,7 @@ impl<'a> Model<'a> {
             cache: modes.cache,
             steer: modes.steer,
             behind: modes.behind,
+            spread: modes.spread,
             sched_idle: modes.sched_idle,
             prev: s.wake.prev,
             s,
@@ -126,6 +128,9 @@ impl<'a> Model<'a> {
         if here && wake.current {
             return Choice::Done((wake.this, Reason::Hint));
         }
+        if let Some(cpu) = self.leaves() {
+            return Choice::Done((cpu, Reason::Spread));
+        }
         (self.prev, self.step) = cache::prev(self);
         let affine = here && !self.wake_wide();
         if capacity::balances(self) && (!affine || capacity::wake_cap(self)) {
@@ -163,6 +168,32 @@ impl<'a> Model<'a> {
             self.s.wakee.recent = left;
         }
         goes
+    }
+
+    /// docs/mechanisms/spread.md; counts the wakee as the policy must.
+    fn leaves(&mut self) -> Option<usize> {
+        let wake = self.s.wake;
+        let kept = self.capacity != Mode::Off && self.shape.asym[wake.prev].is_some();
+        let own = self.shape.llc[wake.prev].as_ref()?[0];
+        let together = self.shape.llc[wake.this].as_ref().is_some_and(|llc| llc[0] == own);
+        let state = &self.s.state;
+        let leaving = state.spread[own].1 > 0 && !state.idle[wake.prev];
+        if self.spread != Mode::Perch || !together || !leaving || kept || cache::prefers(self) {
+            return None;
+        }
+        // Of equals the first.
+        let llcs = (0..self.topology.nr_llcs()).map(|llc| self.topology.llc_span(llc));
+        let first = |span: &SetView<'_>| span.iter().next().expect("an LLC has CPUs");
+        let least = llcs.min_by_key(|span| state.spread[first(span)].0).expect("an LLC");
+        let idle = least.iter().filter(|&c| state.idle[c] && self.s.allowed[c]);
+        for cpu in idle {
+            self.examined += 1;
+            if self.shape.core[cpu].iter().all(|&c| self.s.state.idle[c]) {
+                self.s.state.spread[own].1 -= 1;
+                return Some(cpu);
+            }
+        }
+        None
     }
 
     /// docs/mechanisms/sched_idle.md.

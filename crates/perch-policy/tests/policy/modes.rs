@@ -14,6 +14,7 @@ fn modes_read_back() {
             overload: Mode::Perch,
             steer: mode,
             behind: Mode::Perch,
+            spread: Mode::Perch,
             sched_idle: Mode::Perch,
             layout: Some(Layout::ALL[mode as usize]),
         };
@@ -79,12 +80,12 @@ fn kernels_beyond_the_eras_have_the_nearest() {
 #[test]
 fn what_an_era_has_not_is_refused_by_its_key() {
     let check = |era: Era, words: &str| era.check(&words.parse().expect(words));
-    for (name, mode) in
-        Mechanism::ALL.into_iter().flat_map(|m| m.modes().iter().map(move |&mode| (m.name(), mode)))
+    for (mechanism, mode) in
+        Mechanism::ALL.into_iter().flat_map(|m| m.modes().iter().map(move |&mode| (m, mode)))
     {
-        let words = format!("{name}={mode}");
+        let words = format!("{mechanism}={mode}");
         for (_, era) in ERAS {
-            let fits = era != Era::V3_4 || name == "steer" || mode == Mode::Off;
+            let fits = mechanism.era() <= era.release() || mode == Mode::Off;
             assert_eq!(check(era, &words).is_ok(), fits, "{era} {words}");
         }
     }
@@ -102,7 +103,7 @@ fn what_an_era_has_not_is_refused_by_its_key() {
 }
 
 const REFUSED: &str = r#"
-warp=perch: unknown mechanism "warp": this version has cluster, capacity, cache, overload, steer, behind, sched_idle
+warp=perch: unknown mechanism "warp": this version has cluster, capacity, cache, overload, steer, behind, spread, sched_idle
 cluster=on: unknown mode "on": expected off, posted, upstream or perch
 overload=perch,overload-layout=core: unknown layout of overload counters "core": expected shared, node, node-padded or llc-padded
 cluster=off,cluster=perch: mechanism "cluster" is set twice in "cluster=off,cluster=perch"

@@ -168,7 +168,8 @@ proptest! {
                 | Reason::Unsearched
                 | Reason::EmptyQueue
                 | Reason::SchedIdle
-                | Reason::Behind => false,
+                | Reason::Behind
+                | Reason::Spread => false,
             };
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}", d.mode);
             assert!(holds, "{at}: {:?} for {wake:?}", d.verdict);

@@ -2,7 +2,7 @@
 //! The search for an imbalance: the statistics of a domain's groups, the busiest of them, and the
 //! quantity and amount that should move.
 
-use perch_policy::{Change, Level, SetView};
+use perch_policy::{Change, Level, Mode, SetView};
 
 use super::imbalance::{Idle, Imbalance, LbEnv, Migrate};
 use super::judge::{Terms, judge};
@@ -119,7 +119,11 @@ impl Sched<'_> {
         let x = util / weight;
         let pct = u64::from(domain.imbalance_pct());
         let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
+        let llc = topology.llc(cpu).filter(|llc| *llc == shared);
         self.host.set_nr_idle_scan(shared, ((1024 - used) * weight / 1024) as u32);
+        if let Some(llc) = llc.filter(|_| self.policy.modes().spread != Mode::Off) {
+            self.host.level(llc, x.min(1024) as u32);
+        }
     }
 
     /// Returns the queue of the busiest group from which to pull, leaving out those found to be

@@ -6,7 +6,6 @@
 #include "base/affinity.h"
 #include "base/memory.h"
 #include "base/queue.h"
-#include "base/spread.h"
 
 /* The policy's view of a waking task. */
 static __always_inline void look_at_wakee(struct perch_task *t, struct task_struct *p)
@@ -160,14 +159,13 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 					bool *placed)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	perch_u32 this_cpu = bpf_get_smp_processor_id(), reason, to, tries;
+	perch_u32 this_cpu = bpf_get_smp_processor_id(), reason, tries;
 	struct perch_cpu __arena *c = cpu_state(this_cpu);
 	struct perch_question *q;
 
 	/* A CPU that came online since the load is not in the topology; a restart is under way. */
 	if (!has_place(this_cpu) || !has_place(prev_cpu) || follow_bars(p))
 		return prev_cpu;
-	to = prev_cpu;
 	reason = ask_soon(p, prev_cpu, this_cpu, wake_flags, current);
 	if (reason == PERCH_BY_BEHIND) {
 		insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
@@ -176,20 +174,13 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 		c->reasons[PERCH_BY_BEHIND]++;
 		return this_cpu;
 	}
-	if (reason == PERCH_BY_NOTHING && !(wake_flags & SCX_WAKE_FORK)) {
-		to = leaves_llc(p, prev_cpu, this_cpu);
-		if (to != PERCH_NONE) {
-			c->events[PERCH_EV_SPREAD]++;
-			reason = PERCH_BY_WAKE_BALANCE;
-		}
-	}
 	if (reason != PERCH_BY_NOTHING) {
 		insert_direct(p, SCX_DSQ_LOCAL, 0);
 		*placed = true;
 		c->events[PERCH_EV_DIRECT]++;
 		if (reason < PERCH_MAX_REASONS)
 			c->reasons[reason]++;
-		return to;
+		return prev_cpu;
 	}
 	q = question();
 	if (!q)

@@ -11,7 +11,6 @@
 #include "base/hotplug.h"
 #include "base/level.h"
 #include "base/queue.h"
-#include "base/spread.h"
 
 struct turn {
 	struct bpf_timer timer;
@@ -78,6 +77,7 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 	perch_u32 weight = perch_host_set_weight(0, llc->set), k, nr = another_zero();
 	perch_u32 first = perch_host_set_first(0, llc->set);
 	perch_u64 util = 0, used;
+	struct perch_host host = {};
 
 	for (k = another_zero(); k < perch_host_set_words(0, llc->set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, llc->set, first + k);
@@ -93,7 +93,8 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 	}
 	follow_turn_llc(number, util, nr, some_idle);
 	util /= weight ?: 1;
-	llc->util = util;
+	if (number < config()->topology.nr_llcs && config()->policy.modes.spread)
+		perch_spread_level(&host, number, util);
 	used = util * util * 117 * 117 / (10000 * 1024);
 	if (used > 1024)
 		used = 1024;
@@ -109,9 +110,6 @@ static __attribute__((noinline)) void update_llcs(bool some_idle)
 		update_llc(i, some_idle);
 		level_queues(c->llcs[i].set);
 	}
-	/* A full small CPU counts less than a full large one, so LLCs of unlike CPUs do not compare. */
-	if (c->topology.nr_llcs > 1 && !c->capacities)
-		level_llcs();
 }
 
 static __attribute__((noinline)) void level_machine(void)

@@ -8,7 +8,7 @@ use crate::support::{file, printed, refused, told};
 
 /// The checks, whose names scripts know.
 const NAMES: &str = "kernel btf rights scheduler functions task-groups machine offline-cpus capacities \
-                     cluster capacity cache overload steer behind sched_idle memory isolated-cpus cgroups cpu-limits \
+                     cluster capacity cache overload steer behind spread sched_idle memory isolated-cpus cgroups cpu-limits \
                      idle-groups processes real-time configuration";
 
 /// On any host, by any user.

@@ -77,7 +77,7 @@ fn one_bit_that_differs_is_found() {
     let falsified = decide(&lab, "--seed 7 --count 1 --falsify");
     assert!(!falsified.success());
     let told = falsified.error_text();
-    assert!(told.contains("1 of 768 wake-ups are decided differently"), "{told}");
+    assert!(told.contains("1 of 816 wake-ups are decided differently"), "{told}");
     assert!(told.contains("seed 7, machine 0 ("), "{told}");
     assert!(told.contains("verdict: Verdict"), "{told}");
     assert!(told.contains("--seed 7 --count 1 --falsify"), "{told}");
