@@ -94,3 +94,23 @@ fn the_callbacks_and_the_base_ask_for_no_setting() {
         assert!(!text.contains("perch_config."), "{}", path.display());
     }
 }
+
+/// One policy: the live scheduler asks it in one place, which looks for no CPU itself and puts a
+/// wakee where the policy says.
+#[test]
+fn the_policy_alone_chooses_a_wakees_cpu() {
+    let all: Vec<_> = ["", "base", "follow", "band"].into_iter().flat_map(sources).collect();
+    for asks in ["perch_select(", "perch_soon("] {
+        let places = all.iter().filter(|(path, _)| !path.ends_with("decide.bpf.c"));
+        let places = places.filter(|(_, text)| text.contains(asks)).map(|(path, _)| path);
+        assert!(places.clone().count() == 1 && places.clone().all(|p| p.ends_with("choose.h")));
+    }
+    let choose = all.iter().find(|(path, _)| path.ends_with("base/choose.h"));
+    let (_, text) = choose.expect("choose.h");
+    for looks in ["_in_set(", "perch_host_", "idle_among(", "->topology.sets"] {
+        assert!(!text.contains(looks), "choose.h looks for a CPU: {looks}");
+    }
+    for inserts in ["insert(", "insert_direct("] {
+        assert_eq!(text.matches(inserts).count(), 1, "{inserts} outside of insert_wakee()");
+    }
+}

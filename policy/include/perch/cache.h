@@ -256,7 +256,7 @@ PERCH_INLINE perch_u8 perch_cache_redirects(const struct perch_policy *pol)
 
 /* True if the wakee's process prefers a last-level cache, to which its wake-ups may go. */
 PERCH_INLINE perch_u8 perch_cache_prefers(const struct perch_policy *pol,
-					   const struct perch_task *p)
+					  const struct perch_task *p)
 {
 	return perch_cache_redirects(pol) && p->process && p->process->pref_cpu != PERCH_NONE;
 }

@@ -55,7 +55,8 @@ PERCH_RARE perch_u32 perch_spread_to(const struct perch_host *h PERCH_GIVEN,
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
-		m = perch_host_idle_word(h, first + k, m & perch_host_allowed_word(h, p, first + k));
+		m = perch_host_idle_word(h, first + k,
+					 m & perch_host_allowed_word(h, p, first + k));
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 

@@ -154,6 +154,19 @@ static __attribute__((noinline)) perch_u32 ask_soon(struct task_struct *p, __s32
 	return v.reason;
 }
 
+/* Puts the task on the CPU that the policy chose: one that it has claimed, or the waker's own. */
+static __always_inline void insert_wakee(struct task_struct *p, struct perch_cpu __arena *c,
+					 perch_u32 reason, perch_u64 enq_flags)
+{
+	if (reason == PERCH_BY_BEHIND) {
+		insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
+		c->behind = 1;
+	} else {
+		insert_direct(p, SCX_DSQ_LOCAL, enq_flags);
+		c->events[PERCH_EV_DIRECT]++;
+	}
+}
+
 /* Chooses the CPU for the task; sets `placed` if it has put the task there already. */
 static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
 					bool *placed)
@@ -167,20 +180,12 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	if (!has_place(this_cpu) || !has_place(prev_cpu) || follow_bars(p))
 		return prev_cpu;
 	reason = ask_soon(p, prev_cpu, this_cpu, wake_flags, current);
-	if (reason == PERCH_BY_BEHIND) {
-		insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
-		*placed = true;
-		c->behind = 1;
-		c->reasons[PERCH_BY_BEHIND]++;
-		return this_cpu;
-	}
 	if (reason != PERCH_BY_NOTHING) {
-		insert_direct(p, SCX_DSQ_LOCAL, 0);
+		insert_wakee(p, c, reason, 0);
 		*placed = true;
-		c->events[PERCH_EV_DIRECT]++;
 		if (reason < PERCH_MAX_REASONS)
 			c->reasons[reason]++;
-		return prev_cpu;
+		return reason == PERCH_BY_BEHIND ? this_cpu : prev_cpu;
 	}
 	q = question();
 	if (!q)
@@ -205,16 +210,14 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 			c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
 		follow_asked(&q->host, &q->wakee, &q->verdict, this_cpu);
 		if (may_be_idle(q->verdict.reason) && claim_idle(q->verdict.cpu)) {
-			insert_direct(p, SCX_DSQ_LOCAL, 0);
+			insert_wakee(p, c, q->verdict.reason, 0);
 			*placed = true;
-			c->events[PERCH_EV_DIRECT]++;
 			break;
 		}
 		if (nr_sched_idle_cpus && !(q->wakee.flags & PERCH_TASK_SCHED_IDLE) &&
 		    may_be_idle(q->verdict.reason) && claim_sched_idle(q->verdict.cpu)) {
-			insert_direct(p, SCX_DSQ_LOCAL, SCX_ENQ_PREEMPT);
+			insert_wakee(p, c, q->verdict.reason, SCX_ENQ_PREEMPT);
 			*placed = true;
-			c->events[PERCH_EV_DIRECT]++;
 			c->events[PERCH_EV_PREEMPTED]++;
 			break;
 		}
