@@ -86,6 +86,9 @@ impl Scenario {
         s.wakee.recent = dice.chance(80).then(|| relative(shape, dice, prev));
         s.allowed = affinity(shape, dice, prev);
         s.make_likelier(dice);
+        if dice.chance(5) {
+            s.crowd(shape, dice);
+        }
         s.gather(shape, dice);
         s.join(dice);
         s
@@ -135,6 +138,18 @@ impl Scenario {
             pref: dice.chance(85).then(|| dice.pick(llc)),
             llcs,
         });
+    }
+
+    /// The LLC of the wakee is too busy for a look, and some of its CPUs run SCHED_IDLE tasks only.
+    fn crowd(&mut self, shape: &Shape, dice: &mut Dice) {
+        let llc = shape.llc[self.wake.prev].as_deref().unwrap_or_default();
+        for &cpu in llc {
+            self.busy(cpu, 1);
+            self.state.sched_idle[cpu] = cpu != self.wake.prev && dice.chance(30);
+        }
+        if let Some(first) = llc.first() {
+            self.state.scan[*first] = 0;
+        }
     }
 
     /// A busy waker about to sleep, and prev or recent idle: what leads deep into the search.

@@ -47,7 +47,7 @@ fn decides_as_natively(lab: &Lab, count: u64) -> BTreeMap<String, u64> {
 #[test]
 #[ignore = "fewer wake-ups are decided anyway, for --long"]
 fn wake_ups_of_every_kind_are_decided_the_same() {
-    let numbers = decides_as_natively(&Lab::boot("7.2", 8), 64_000);
+    let numbers = decides_as_natively(&Lab::boot("7.2", 8), 80_000);
     for (kind, least) in [
         ("all", 60),
         ("threads", 20),
