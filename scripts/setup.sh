@@ -407,15 +407,6 @@ setup_dist() {
 	fi
 }
 
-# What the tests that boot guests need on this side: a reader of the recordings that trace-cmd makes.
-setup_guests() {
-	! command -v trace-cmd >/dev/null || return 0
-	open_install_log
-	can_install "trace-cmd" trace-cmd
-	apt_update
-	apt_install trace-cmd
-}
-
 # Install version $2 of crate $1 as a tool of the build's folder, with cargo install's options $3...
 cargo_tool() {
 	local crate=$1 version=$2

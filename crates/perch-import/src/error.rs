@@ -24,8 +24,4 @@ pub enum ImportError {
         /// The fault of the record.
         source: RecordError,
     },
-    /// A program that the import needs is missing or failed; the sentence says which program, and
-    /// what to do.
-    #[error("{0}")]
-    Reader(String),
 }

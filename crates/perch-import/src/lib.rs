@@ -8,12 +8,14 @@
 
 mod error;
 mod event;
+mod format;
 mod origin;
 mod perf;
 mod perfetto;
 mod progress;
 mod summary;
 mod tracecmd;
+mod tracedat;
 mod weave;
 
 use std::io::{BufRead, BufReader, Read};
@@ -34,8 +36,8 @@ pub use weave::{Options, Weaver};
 /// Reads a recording.
 ///
 /// # Errors
-/// Returns an error for a file of none of the kinds, for one that is damaged or
-/// lacks the events, and for a reader that is not installed; the message says what to do.
+/// Returns an error for a file of none of the kinds, and for one that is damaged or
+/// lacks the events; the message says what to do.
 pub fn import(path: &Path, options: &Options) -> Result<(Script, Summary), ImportError> {
     import_telling(path, options, &|_, _| {})
 }
@@ -58,7 +60,7 @@ pub fn import_telling(
             perf::read(path, &mut weaver, tell)?
         }
         [0x17, 0x08, 0x44, b't', b'r', b'a', b'c', b'i', b'n', b'g', ..] => {
-            tracecmd::read(path, &mut weaver, tell)?
+            tracedat::read(path, &mut weaver, tell)?
         }
         text if is_a_trace(text) => {
             let file = perch_file::open(path)?;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A reader of trace-cmd's trace.dat, in the form that `trace-cmd report` prints: trace.dat has
-//! versions, compression and the buffers of every kernel, and trace-cmd reads all of them. Two
-//! crates could be linked instead; both are under the Apache licence only. The same lines as people
-//! keep them are read too: what `trace-cmd report` prints by default, and the kernel's own `trace`.
+//! A reader of traces as text: the lines that `trace-cmd report` prints, raw (`-R -t -l`) or by
+//! default, and the kernel's own `trace`.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, Read};
 
 use crate::event::{Context, Event, Kind, Name, State};
-use crate::progress::{Tell, Told};
 use crate::weave::Weaver;
 use crate::{ImportError, Origin};
 
@@ -17,53 +12,6 @@ const LONGEST_LINE: u64 = 1 << 16;
 /// The bytes of a line in which its task and CPU stand: names have up to 16, numbers up to 10. Were they
 /// looked for everywhere, a line of nothing but their marks would take the square of its length.
 const HEAD: usize = 128;
-
-/// Reads a trace.dat file. The command prints fields raw (`-R`), with full times (`-t`) and the
-/// flags that tell interrupts (`-l`).
-pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
-    let mut child = Command::new("trace-cmd")
-        .args(["report", "-N", "-R", "-t", "-l", "-i"])
-        .arg(path)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => ImportError::Reader(
-                "reading a trace.dat takes trace-cmd, which is not here: install it (Debian: apt-get install trace-cmd), or \
-                     import the text that `trace-cmd report -R -t -l FILE` prints on another machine"
-                    .to_string(),
-            ),
-            _ => ImportError::Reader(format!("trace-cmd cannot be started: {error}")),
-        })?;
-    // The reader takes both pipes at once, or trace-cmd might wait for one of them.
-    let errors = child.stderr.take().map(|mut pipe| {
-        std::thread::spawn(move || {
-            let mut said = Vec::new();
-            let _ = pipe.by_ref().take(4096).read_to_end(&mut said);
-            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
-            String::from_utf8_lossy(&said).into_owned()
-        })
-    });
-    let read = match child.stdout.take() {
-        Some(pipe) => lines(&mut BufReader::new(Told::new(pipe, 0, tell)), weaver),
-        None => Ok(Origin::default()),
-    };
-    if read.is_err() {
-        let _ = child.kill();
-    }
-    let status = child.wait()?;
-    let said = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    let origin = read?;
-    if !status.success() {
-        return Err(ImportError::Reader(format!(
-            "trace-cmd report cannot read it: {}",
-            said.lines().last().unwrap_or("it says nothing")
-        )));
-    }
-    Ok(origin)
-}
 
 /// Reads the lines that trace-cmd prints.
 pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Origin, ImportError> {

@@ -59,7 +59,6 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let imported = perch_import::import_telling(&arguments.file, &options, &tell);
     drop(meter);
     let (script, summary) = imported.map_err(|error| match error {
-        ImportError::Reader(why) => Failure::run(format!("{file}: {why}")),
         ImportError::File(why) => Failure::input(why.to_string()),
         wrong => Failure::input(format!("{file}: {wrong}")),
     })?;

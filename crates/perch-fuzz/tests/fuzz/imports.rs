@@ -5,7 +5,7 @@ use perch_fuzz::{Target, fuzz, refused};
 use perch_import::{ImportError, Options, import, import_text};
 use perch_workload::recorded::Script;
 
-use crate::{folder, perfdata, pftrace, read, scratch, strings, text, tree};
+use crate::{folder, perfdata, pftrace, read, scratch, strings, text, tracedat, tree};
 
 /// A script that was made ends, and its file says the same when it is read and written again.
 /// Control characters in names do not get that far.
@@ -81,6 +81,38 @@ fn perf_data() {
             "name: sched_switch\n",
             "ID: 301\n",
             "6.18.4",
+        ],
+        binary: true,
+        seal: |_| {},
+        check: &|input, path| judged(import(path, &Options::default()), input),
+    };
+    fuzz(&target, &folder());
+}
+
+#[test]
+fn trace_dat() {
+    let target = Target {
+        name: "trace_dat",
+        inputs: 5000,
+        seeds: vec![
+            perfdata::dat(false, None, 6),
+            perfdata::dat(true, None, 30),
+            perfdata::dat(true, Some(("none", <[u8]>::to_vec)), 6),
+            perfdata::dat(false, Some(("zstd", tracedat::zstd)), 6),
+        ],
+        words: &[
+            "options  ",
+            "latency  ",
+            "flyrecord",
+            "[local]",
+            "zlib",
+            "commit",
+            "timestamp",
+            "data;\toffset:16;\tsize:240;",
+            "\u{3}\0\u{c}\0\0\0",
+            "\u{c}\0\u{8}\0\0\0",
+            "6.1",
+            "ID: 301\n",
         ],
         binary: true,
         seal: |_| {},

@@ -13,6 +13,8 @@ mod results;
 mod scale;
 mod settings;
 mod sweeps;
+#[path = "../../../perch-import/tests/import/tracedat.rs"]
+mod tracedat;
 mod workloads;
 
 use std::fs;

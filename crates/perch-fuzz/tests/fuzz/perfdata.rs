@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A file of perf.data, built as perf does: of either byte order, with two tasks on two CPUs that
-//! wake each other.
+//! Files of perf.data and trace.dat, built as perf and trace-cmd do: of either byte order, with two
+//! tasks on two CPUs that wake each other.
+
+use crate::tracedat::Dat;
 
 /// Bytes in one order.
 struct Bytes {
@@ -25,14 +27,20 @@ impl Bytes {
         numbers.iter().for_each(|number| self.number(*number, 8));
     }
 
-    /// Adds a sample: a tracepoint's number and fields behind the fields that all have.
-    fn sample(&mut self, at_ns: u64, cpu: u64, pid: u64, id: u64, fields: &[u64]) {
-        let mut raw = Bytes::new(self.big);
+    /// Returns a tracepoint's own bytes.
+    fn raw(big: bool, pid: u64, id: u64, fields: &[u64]) -> Bytes {
+        let mut raw = Bytes::new(big);
         raw.number(id, 2);
         raw.number(1, 2);
         raw.number(pid, 4);
         raw.all.extend(b"task\0\0\0\0\0\0\0\0\0\0\0\0");
         fields.iter().for_each(|field| raw.number(*field, 4));
+        raw
+    }
+
+    /// Adds a sample: a tracepoint's number and fields behind the fields that all have.
+    fn sample(&mut self, at_ns: u64, cpu: u64, pid: u64, id: u64, fields: &[u64]) {
+        let mut raw = Bytes::raw(self.big, pid, id, fields);
         while raw.all.len() % 8 != 4 {
             raw.all.push(0);
         }
@@ -103,23 +111,43 @@ fn tracing_data(big: bool) -> Vec<u8> {
     out.all
 }
 
-/// Returns the records of so many rounds.
-fn records(big: bool, rounds: u64) -> Vec<u8> {
-    let mut out = Bytes::new(big);
-    let mut at_ns = 1_000_000;
-    let mut at = || {
-        at_ns += 1000;
-        at_ns
-    };
-    out.sample(at(), 0, 11, FORK, &[13]);
-    for round in 0..rounds {
+/// Returns so many rounds of events: CPU, task, number and fields.
+fn rounds(rounds: u64) -> Vec<[(u64, u64, u64, Vec<u64>); 5]> {
+    let round = |round| {
         let (awake, other) = if round % 2 == 0 { (11, 12) } else { (12, 11) };
         let (cpu, there) = (round % 2, 1 - round % 2);
-        out.sample(at(), cpu, 0, SWITCH, &[0, 120, 0, awake, 120]);
-        out.sample(at(), cpu, awake, WAKING, &[other]);
-        out.sample(at(), cpu, awake, SWITCH, &[awake, 120, 1, 0, 120]);
-        out.sample(at(), there, 0, SWITCH, &[0, 120, 0, other, 125]);
-        out.sample(at(), there, other, SWITCH, &[other, 125, 0x100, 0, 120]);
+        [
+            (cpu, 0, SWITCH, vec![0, 120, 0, awake, 120]),
+            (cpu, awake, WAKING, vec![other]),
+            (cpu, awake, SWITCH, vec![awake, 120, 1, 0, 120]),
+            (there, 0, SWITCH, vec![0, 120, 0, other, 125]),
+            (there, other, SWITCH, vec![other, 125, 0x100, 0, 120]),
+        ]
+    };
+    (0..rounds).map(round).collect()
+}
+
+/// Returns a trace.dat of so many rounds: of version 6, or of version 7 compressed in this way.
+pub fn dat(big: bool, seven: Option<(&str, fn(&[u8]) -> Vec<u8>)>, count: u64) -> Vec<u8> {
+    let all = rounds(count).into_iter().flatten().zip(1001..);
+    let raw = |((cpu, pid, id, fields), at): ((u64, u64, u64, Vec<u64>), u64)| {
+        (cpu as u32, 1000 * at, Bytes::raw(big, pid, id, &fields).all)
+    };
+    let (formats, events) = (&tracing_data(big)[61..], &all.map(raw).collect::<Vec<_>>());
+    let dat = Dat { big, seven, formats, events, cpus: 2, clock: "x86-tsc", lost: 3 };
+    dat.file(&[(13, b"vm\0"), (14, &[1; 16])])
+}
+
+/// Returns the records of so many rounds.
+fn records(big: bool, count: u64) -> Vec<u8> {
+    let mut out = Bytes::new(big);
+    let mut at_ns = 1_001_000;
+    out.sample(at_ns, 0, 11, FORK, &[13]);
+    for round in rounds(count) {
+        for (cpu, pid, id, fields) in round {
+            at_ns += 1000;
+            out.sample(at_ns, cpu, pid, id, &fields);
+        }
         // The end of a round of perf's.
         out.number(68, 4);
         out.number(0, 2);

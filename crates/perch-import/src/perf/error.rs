@@ -40,7 +40,16 @@ pub enum RecordError {
     },
     /// The compressed records are no zstd.
     #[error("compressed records that are damaged: {0}")]
-    Zstd(String),
+    Packed(String),
+    /// A trace.dat has parts that overlap, or that expand to more than any recording does.
+    #[error("parts that overlap, or expand to more than {0} times the file")]
+    Expands(u64),
+    /// What a trace.dat says of itself has another form.
+    #[error("a part that is not what trace-cmd writes")]
+    Head,
+    /// A page of a ring buffer has another form.
+    #[error("a page that is not what the kernel writes")]
+    Page,
     /// The record is shorter than its event's attributes require.
     #[error("{0}")]
     Unread(#[source] std::io::Error),

@@ -6,11 +6,9 @@
 
 mod error;
 mod file;
-mod format;
 mod sort;
 mod zstd;
 
-use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -19,13 +17,13 @@ use linux_perf_event_reader::{
     Endianness, EventRecord, RawData, RawEventRecord, RecordParseInfo, RecordType, SampleFormat,
 };
 
-use crate::event::{Context, Event, Kind, Name, State};
+use crate::event::{Context, Event, Kind};
+use crate::format::Formats;
 use crate::progress::{Tell, Told};
 use crate::weave::Weaver;
 use crate::{ImportError, Origin};
 pub use error::RecordError;
 use file::Header;
-use format::Format;
 pub use sort::Sorter;
 use zstd::Zstd;
 
@@ -50,9 +48,9 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
     let bytes = file.metadata()?.len();
     let mut file = BufReader::with_capacity(1 << 20, Told::new(file, bytes, tell));
     let header = Header::read(&mut file)?;
-    let mut formats = BTreeMap::new();
+    let mut formats = Formats::default();
     if !header.piped {
-        formats = format::formats(header.tracing_data()?)?;
+        formats = Formats::read(header.tracing_data()?)?;
         file.seek(SeekFrom::Start(header.data.offset))?;
     }
     let mut reader = Reader {
@@ -63,17 +61,13 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
         plain: Vec::new(),
         lost: 0,
         late: 0,
-        left: BTreeMap::new(),
     };
     match reader.header.endian {
         Endianness::LittleEndian => reader.records::<LittleEndian>(&mut file, weaver)?,
         Endianness::BigEndian => reader.records::<BigEndian>(&mut file, weaver)?,
     }
     weaver.late(reader.late);
-    for (id, count) in &reader.left {
-        let name = reader.formats.get(id).map_or("unknown tracepoints", |format| &format.name);
-        weaver.leave_out(name, *count);
-    }
+    reader.formats.leave_out(weaver);
     Ok(Origin {
         tool: "perf",
         release: reader.header.release,
@@ -95,10 +89,9 @@ pub fn is_too_old(release: Option<&str>) -> Result<(), ImportError> {
 }
 
 /// Refuses a file that lacks the events without which no script can be made.
-fn needs(formats: &BTreeMap<u16, Format>) -> Result<(), ImportError> {
-    let has = |name: &str| formats.values().any(|format| format.name == name);
+fn needs(formats: &Formats) -> Result<(), ImportError> {
     for name in ["sched_switch", "sched_waking or sched_wakeup"] {
-        if !name.split(" or ").any(has) {
+        if !name.split(" or ").any(|name| formats.has(name)) {
             return Err(ImportError::Input(format!(
                 "it has no {name} events: record with perf sched record"
             )));
@@ -115,15 +108,13 @@ fn head_of<T: ByteOrder>(head: &[u8; 8]) -> (u32, u16, usize) {
 
 struct Reader {
     header: Header,
-    formats: BTreeMap<u16, Format>,
+    formats: Formats,
     sorter: Sorter<Event>,
     /// The decoder of compressed records, and what they hold that is no whole record yet.
     zstd: Option<Zstd>,
     plain: Vec<u8>,
     lost: u64,
     late: u64,
-    /// Events of no use, by the number of their tracepoint.
-    left: BTreeMap<u16, u64>,
 }
 
 impl Reader {
@@ -183,7 +174,7 @@ impl Reader {
                     let size = body.get(..4).map_or(0, T::read_u32);
                     self.header.piped_tracing_data(file, size)?;
                     at += u64::from(size).next_multiple_of(8);
-                    self.formats = format::formats(self.header.tracing_data()?)?;
+                    self.formats = Formats::read(self.header.tracing_data()?)?;
                 }
                 own::FEATURE => {
                     let feature = body.get(..8).map_or(0, T::read_u64);
@@ -293,7 +284,7 @@ impl Reader {
                 let times = sample.timestamp.zip(sample.cpu);
                 let (at_ns, cpu) = times.ok_or(RecordError::NoTime)?;
                 let raw = raw.as_slice();
-                let Some(event) = self.tracepoint(&raw, at_ns, cpu, sample.pid)? else {
+                let Some(event) = self.formats.event(&raw, at_ns, cpu, sample.pid)? else {
                     return Ok(());
                 };
                 event
@@ -302,68 +293,6 @@ impl Reader {
         };
         self.late += u64::from(self.sorter.push(event.at_ns, event));
         Ok(())
-    }
-
-    /// Reads a tracepoint's own bytes; returns `None` for an event of no use.
-    fn tracepoint(
-        &mut self,
-        raw: &[u8],
-        at_ns: u64,
-        cpu: u32,
-        process: Option<i32>,
-    ) -> Result<Option<Event>, RecordError> {
-        let big = self.header.endian == Endianness::BigEndian;
-        let Some(id) = raw.get(..2) else {
-            return Err(RecordError::ShortEvent);
-        };
-        let id = if big {
-            u16::from_be_bytes([id[0], id[1]])
-        } else {
-            u16::from_le_bytes([id[0], id[1]])
-        };
-        let Some(format) = self.formats.get(&id) else {
-            *self.left.entry(id).or_default() += 1;
-            return Ok(None);
-        };
-        let lacks =
-            |field: &'static str| RecordError::NoField { event: format.name.clone(), field };
-        let number = |name: &'static str| format.number(raw, big, name).ok_or_else(|| lacks(name));
-        let pid = |name: &'static str| number(name).map(|n| n as i32);
-        let name = |name: &'static str| {
-            format.text(raw, big, name).map(Name::new).ok_or_else(|| lacks(name))
-        };
-        let kind = match format.name.as_str() {
-            "sched_switch" => Kind::Switch {
-                prev: pid("prev_pid")?,
-                prev_name: name("prev_comm")?,
-                prev_prio: pid("prev_prio")?,
-                state: State::of_bits(number("prev_state")? as u64),
-                next: pid("next_pid")?,
-                next_prio: pid("next_prio")?,
-                next_name: name("next_comm")?,
-            },
-            "sched_waking" => Kind::Waking { pid: pid("pid")?, name: name("comm")? },
-            "sched_wakeup" => Kind::Wakeup { pid: pid("pid")?, name: name("comm")? },
-            "sched_wakeup_new" => Kind::WakeupNew { pid: pid("pid")?, name: name("comm")? },
-            "sched_process_fork" => {
-                Kind::Fork { child: pid("child_pid")?, name: name("child_comm")? }
-            }
-            "sched_process_exec" => Kind::Exec,
-            "sched_migrate_task" => Kind::Migrate,
-            _ => {
-                *self.left.entry(id).or_default() += 1;
-                return Ok(None);
-            }
-        };
-        let context = Context::of_flags(number("common_flags")? as u64);
-        Ok(Some(Event {
-            at_ns,
-            cpu,
-            pid: pid("common_pid")?,
-            process: process.filter(|&p| p > 0),
-            context,
-            kind,
-        }))
     }
 }
 

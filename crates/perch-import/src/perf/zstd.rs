@@ -30,7 +30,7 @@ impl Default for Zstd {
 }
 
 fn wrong(why: impl std::fmt::Display) -> RecordError {
-    RecordError::Zstd(why.to_string())
+    RecordError::Packed(why.to_string())
 }
 
 impl Zstd {

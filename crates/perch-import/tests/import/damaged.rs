@@ -3,11 +3,12 @@
 //! says so, and never panics.
 
 use byteorder::LittleEndian;
-use perch_import::{Options, import};
+use perch_import::{Kind, Options, import};
 use proptest::prelude::*;
 
-use crate::perfdata::{compressed, file, piped, put};
+use crate::perfdata::{compressed, dat, file, piped, put, zlib};
 use crate::random::recording;
+use crate::tracedat::zstd;
 
 fn refused(name: &str, bytes: &[u8], words: &str) {
     let path = put(name, bytes);
@@ -19,10 +20,21 @@ fn good() -> Vec<u8> {
     good_of(0)
 }
 
-/// A file as perf writes it, compressed, or into a pipe; the last may end after any record.
+/// A file as perf writes it, compressed, or into a pipe, which may end after any record; and as trace-cmd
+/// writes it: version 6, and 7 compressed.
 fn good_of(kind: usize) -> Vec<u8> {
-    let file = [file::<LittleEndian>, compressed::<LittleEndian>, piped::<LittleEndian>][kind];
-    file(&recording(5, 4, 20, 300).events, 0)
+    let mut events = recording(5, 4, 20, 300).events;
+    events.retain(|event| !matches!(event.kind, Kind::Exec));
+    let seven: Option<(&str, fn(&[u8]) -> Vec<u8>)> = match kind {
+        0..3 => {
+            let file = [file::<LittleEndian>, compressed::<LittleEndian>, piped::<LittleEndian>];
+            return file[kind](&events, 0);
+        }
+        3 => None,
+        4 => Some(("zstd", zstd)),
+        _ => Some(("zlib", zlib)),
+    };
+    dat::<LittleEndian>(&events, seven, ("mono", &[]))
 }
 
 #[test]
@@ -59,11 +71,51 @@ fn what_cannot_be_read_says_why() {
     refused("empty.pftrace", b"\n\x02\x08\x00", "it has no sched_switch events");
 }
 
+#[test]
+fn trace_dat_that_is_not_read_says_why() {
+    let events = recording(5, 4, 20, 300).events;
+    let events: Vec<_> = events.into_iter().filter(|event| event.kind != Kind::Exec).collect();
+    let plain: fn(&[u8]) -> Vec<u8> = <[u8]>::to_vec;
+    let of = |seven, clock: &str, more: &[(u64, &[u8])]| {
+        dat::<LittleEndian>(&events, seven, (clock, more))
+    };
+    let tsc: &[(u64, &[u8])] = &[(14, &[0, 0, 0, 2, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])];
+    for seven in [None, Some(("none", plain))] {
+        for (clock, more, words) in [
+            ("counter", &[][..], "its clock is \"counter\""),
+            ("x86-tsc", &[], "its clock is \"x86-tsc\""),
+            ("local", &[(12, &[0; 16][..])], "it is a guest's part"),
+            ("local", &[(22, &[0; 16])], "a latency tracer"),
+            ("local", &[(8, &[1])], "its option 8 of 1 bytes"),
+            ("local", &[(5, b"Linux host 4.4.1 x86_64")], "recorded on Linux 4.4.1"),
+        ] {
+            refused("no.dat", &of(seven, clock, more), words);
+        }
+        // Two nanoseconds for each tick of the processor's clock.
+        let summary = |clock: &str, more: &[(u64, &[u8])]| {
+            let path = put("tsc.dat", &of(seven, clock, more));
+            import(&path, &Options::default()).unwrap_or_else(|error| panic!("{error}")).1
+        };
+        let (ns, ticks) = (summary("local", &[]).span_ns, summary("x86-tsc", tsc).span_ns);
+        assert_eq!(2 * ns, ticks);
+        let guests = summary("local", &[(13, b"vm\0")]).not_modelled;
+        assert_eq!(guests["recordings of guests"], 1);
+    }
+    refused("lzma.dat", &of(Some(("lzma", plain)), "local", &[]), "compressed by \"lzma\"");
+    let mut eight = of(None, "local", &[]);
+    eight[10] = b'8';
+    refused("eight.dat", &eight, "version \"8\": expected 6 or 7");
+    // The size that the first section has when it is no longer compressed.
+    let mut large = of(Some(("zstd", zstd)), "local", &[]);
+    large[55..59].fill(0xff);
+    refused("large.dat", &large, "expand to more than 64 times the file");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn changed_bytes_never_panic(of in 0usize..3, at in any::<prop::sample::Index>(), value in any::<u8>(), more in any::<prop::sample::Index>()) {
+    fn changed_bytes_never_panic(of in 0usize..6, at in any::<prop::sample::Index>(), value in any::<u8>(), more in any::<prop::sample::Index>()) {
         let mut bytes = good_of(of);
         let (at, more) = (at.index(bytes.len()), more.index(bytes.len()));
         bytes[at] = value;
@@ -77,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn files_that_were_cut_off_are_refused(of in 0usize..2, end in any::<prop::sample::Index>()) {
+    fn files_that_were_cut_off_are_refused(of in prop::sample::select(vec![0usize, 1, 3, 4, 5]), end in any::<prop::sample::Index>()) {
         let bytes = good_of(of);
         let path = put("cut.data", &bytes[..end.index(bytes.len())]);
         prop_assert!(import(&path, &Options::default()).is_err());

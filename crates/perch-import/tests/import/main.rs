@@ -8,3 +8,4 @@ mod perfdata;
 mod perfetto;
 mod pftrace;
 mod random;
+mod tracedat;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tests of perf.data files that the test writes as perf does: of either byte order, in rounds.
+//! Tests of perf.data files, in rounds, and of trace.dat files, that the test writes as perf and
+//! trace-cmd do: of either byte order.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use perch_workload::recorded::Script;
 use proptest::prelude::*;
 
 use crate::random::recording;
+use crate::tracedat::{Dat, zstd};
 
 const SWITCH: u16 = 300;
 const WAKING: u16 = 301;
@@ -265,6 +267,33 @@ fn file_of<T: ByteOrder>(data: &[u8]) -> Vec<u8> {
     out.0
 }
 
+/// Returns a trace.dat of these events: of version 6, or of version 7 compressed in this way.
+pub fn dat<T: ByteOrder>(
+    events: &[Event],
+    seven: Option<(&str, fn(&[u8]) -> Vec<u8>)>,
+    more: (&str, &[(u64, &[u8])]),
+) -> Vec<u8> {
+    let mut formats = Writer::<T>::new();
+    formats.formats();
+    let raw = |event: &Event| (event.cpu, 1_000_000 + event.at_ns, Writer::<T>::raw(event));
+    let dat = Dat {
+        big: T::read_u16(&[0, 1]) == 1,
+        seven,
+        // Before them stands what perf leaves empty.
+        formats: &formats.0[61..],
+        events: &events.iter().map(raw).collect::<Vec<_>>(),
+        cpus: 9,
+        clock: more.0,
+        lost: 3,
+    };
+    dat.file(more.1)
+}
+
+/// Compresses by zlib.
+pub fn zlib(bytes: &[u8]) -> Vec<u8> {
+    miniz_oxide::deflate::compress_to_vec_zlib(bytes, 6)
+}
+
 /// Writes a file for this test only, and returns its path.
 pub fn put(name: &str, bytes: &[u8]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -302,6 +331,19 @@ proptest! {
             let (script, summary) = imported("piped.data", &piped);
             prop_assert_eq!(&script.tasks, &expected.0.tasks);
             prop_assert_eq!((summary.kernel.as_deref(), summary.cpus), (Some("6.1"), Some(9)));
+        }
+        weaver = Weaver::new(&Options::default());
+        for event in &events {
+            weaver.event(event).expect("few enough");
+        }
+        let release = Some("6.1".to_string());
+        let origin = Origin { tool: "trace-cmd", lost: 3, release, cpus: Some(9) };
+        let traced = weaver.finish(&origin).expect("a script");
+        let ways: [(&str, fn(&[u8]) -> Vec<u8>); 3] = [("none", <[u8]>::to_vec), ("zstd", zstd), ("zlib", zlib)];
+        for seven in ways.map(Some).into_iter().chain([None]) {
+            for dat in [dat::<LittleEndian>, dat::<BigEndian>] {
+                prop_assert_eq!(&imported("trace.dat", &dat(&events, seven, ("local", &[]))), &traced);
+            }
         }
         prop_assert!(expected.1.warnings()[0].starts_with("3 events were lost"));
     }

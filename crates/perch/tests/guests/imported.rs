@@ -128,6 +128,9 @@ fn what_perf_and_trace_cmd_record_runs_again() {
             hackbench -g 1 -l 5; wait' 2>&1"
     );
     let (workload, script, summary) = recorded(&lab, &record, "hackbench.dat");
+    // trace-cmd's own reader sees the same.
+    lab.text("trace-cmd report -N -R -t -l -i /tmp/hackbench.dat > /tmp/hackbench.txt");
+    assert_eq!(imported(&lab, "hackbench.txt").1.tasks, script.tasks);
     let tasks = script.tasks.iter().filter(|task| task.name == "hackbench").count();
     assert_eq!(tasks, 41, "{summary:#}");
     let [four, one] = runs_anywhere(&workload, &script);
