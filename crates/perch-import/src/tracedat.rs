@@ -369,7 +369,7 @@ impl About {
                 while let Some(raw) = pages.next(dat, &self.page)? {
                     let at_ns = match tsc {
                         Some((multiplier, shift)) => {
-                            (u128::from(pages.time) * u128::from(multiplier) >> shift) as u64
+                            ((u128::from(pages.time) * u128::from(multiplier)) >> shift) as u64
                         }
                         None => pages.time,
                     };

@@ -160,7 +160,7 @@ impl Dat<'_> {
             return out;
         };
         let pack = Some(pack).filter(|_| name != "none");
-        out.extend([name.as_bytes(), b"\01.0\0"].concat());
+        out.extend([name.as_bytes(), b"\x001.0\0"].concat());
         let first = out.len();
         out.extend([0; 8]);
         self.option(&mut options, 8, &self.four(self.cpus.into()));
