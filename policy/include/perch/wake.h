@@ -222,7 +222,7 @@ struct perch_llc_load {
 	perch_u32 capacity; /* sum over its CPUs, nothing taken off (perch) */
 	perch_u32 cores;
 	perch_u32 size_kib;
-	perch_u32 busy;	   /* spread: mean utilisation of its CPUs, 0 to 1024, when the host last looked */
+	perch_u32 busy; /* spread: mean utilisation of its CPUs, 0 to 1024, when the host last looked */
 	perch_u32 leaving; /* spread: how many wakees may leave it until the host looks again */
 };
 

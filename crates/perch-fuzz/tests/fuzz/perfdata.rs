@@ -2,7 +2,7 @@
 //! Files of perf.data and trace.dat, built as perf and trace-cmd do: of either byte order, with two
 //! tasks on two CPUs that wake each other.
 
-use crate::tracedat::Dat;
+use crate::tracedat::{Dat, Pack};
 
 /// Bytes in one order.
 struct Bytes {
@@ -111,8 +111,11 @@ fn tracing_data(big: bool) -> Vec<u8> {
     out.all
 }
 
-/// Returns so many rounds of events: CPU, task, number and fields.
-fn rounds(rounds: u64) -> Vec<[(u64, u64, u64, Vec<u64>); 5]> {
+/// A round's events: CPU, task, number and fields of each.
+type Round = [(u64, u64, u64, Vec<u64>); 5];
+
+/// Returns so many rounds of events.
+fn rounds(rounds: u64) -> Vec<Round> {
     let round = |round| {
         let (awake, other) = if round % 2 == 0 { (11, 12) } else { (12, 11) };
         let (cpu, there) = (round % 2, 1 - round % 2);
@@ -128,7 +131,7 @@ fn rounds(rounds: u64) -> Vec<[(u64, u64, u64, Vec<u64>); 5]> {
 }
 
 /// Returns a trace.dat of so many rounds: of version 6, or of version 7 compressed in this way.
-pub fn dat(big: bool, seven: Option<(&str, fn(&[u8]) -> Vec<u8>)>, count: u64) -> Vec<u8> {
+pub fn dat(big: bool, seven: Option<(&str, Pack)>, count: u64) -> Vec<u8> {
     let all = rounds(count).into_iter().flatten().zip(1001..);
     let raw = |((cpu, pid, id, fields), at): ((u64, u64, u64, Vec<u64>), u64)| {
         (cpu as u32, 1000 * at, Bytes::raw(big, pid, id, &fields).all)

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::perfdata::{compressed, dat, file, piped, put, zlib};
 use crate::random::recording;
-use crate::tracedat::zstd;
+use crate::tracedat::{Pack, zstd};
 
 fn refused(name: &str, bytes: &[u8], words: &str) {
     let path = put(name, bytes);
@@ -25,7 +25,7 @@ fn good() -> Vec<u8> {
 fn good_of(kind: usize) -> Vec<u8> {
     let mut events = recording(5, 4, 20, 300).events;
     events.retain(|event| !matches!(event.kind, Kind::Exec));
-    let seven: Option<(&str, fn(&[u8]) -> Vec<u8>)> = match kind {
+    let seven: Option<(&str, Pack)> = match kind {
         0..3 => {
             let file = [file::<LittleEndian>, compressed::<LittleEndian>, piped::<LittleEndian>];
             return file[kind](&events, 0);
@@ -75,7 +75,7 @@ fn what_cannot_be_read_says_why() {
 fn trace_dat_that_is_not_read_says_why() {
     let events = recording(5, 4, 20, 300).events;
     let events: Vec<_> = events.into_iter().filter(|event| event.kind != Kind::Exec).collect();
-    let plain: fn(&[u8]) -> Vec<u8> = <[u8]>::to_vec;
+    let plain: Pack = <[u8]>::to_vec;
     let of = |seven, clock: &str, more: &[(u64, &[u8])]| {
         dat::<LittleEndian>(&events, seven, (clock, more))
     };

@@ -10,7 +10,7 @@ use perch_workload::recorded::Script;
 use proptest::prelude::*;
 
 use crate::random::recording;
-use crate::tracedat::{Dat, zstd};
+use crate::tracedat::{Dat, Pack, zstd};
 
 const SWITCH: u16 = 300;
 const WAKING: u16 = 301;
@@ -270,7 +270,7 @@ fn file_of<T: ByteOrder>(data: &[u8]) -> Vec<u8> {
 /// Returns a trace.dat of these events: of version 6, or of version 7 compressed in this way.
 pub fn dat<T: ByteOrder>(
     events: &[Event],
-    seven: Option<(&str, fn(&[u8]) -> Vec<u8>)>,
+    seven: Option<(&str, Pack)>,
     more: (&str, &[(u64, &[u8])]),
 ) -> Vec<u8> {
     let mut formats = Writer::<T>::new();
@@ -339,7 +339,7 @@ proptest! {
         let release = Some("6.1".to_string());
         let origin = Origin { tool: "trace-cmd", lost: 3, release, cpus: Some(9) };
         let traced = weaver.finish(&origin).expect("a script");
-        let ways: [(&str, fn(&[u8]) -> Vec<u8>); 3] = [("none", <[u8]>::to_vec), ("zstd", zstd), ("zlib", zlib)];
+        let ways: [(&str, Pack); 3] = [("none", <[u8]>::to_vec), ("zstd", zstd), ("zlib", zlib)];
         for seven in ways.map(Some).into_iter().chain([None]) {
             for dat in [dat::<LittleEndian>, dat::<BigEndian>] {
                 prop_assert_eq!(&imported("trace.dat", &dat(&events, seven, ("local", &[]))), &traced);

@@ -2,11 +2,14 @@
 //! A writer of trace-cmd's trace.dat, for tests: pages of 256 bytes as the kernel fills them, and the
 //! file around them.
 
+/// Compresses bytes.
+pub type Pack = fn(&[u8]) -> Vec<u8>;
+
 /// The file to be written.
 pub struct Dat<'a> {
     pub big: bool,
     /// Version 7, and how it is compressed.
-    pub seven: Option<(&'a str, fn(&[u8]) -> Vec<u8>)>,
+    pub seven: Option<(&'a str, Pack)>,
     /// The formats of events, from those of ftrace on, as perf and trace-cmd write them.
     pub formats: &'a [u8],
     /// Each event's CPU, time and bytes, in the order of time.
@@ -114,13 +117,7 @@ impl Dat<'_> {
     }
 
     /// Adds a section of version 7, and returns its place.
-    fn section(
-        &self,
-        out: &mut Vec<u8>,
-        id: u64,
-        pack: Option<fn(&[u8]) -> Vec<u8>>,
-        data: &[u8],
-    ) -> u64 {
+    fn section(&self, out: &mut Vec<u8>, id: u64, pack: Option<Pack>, data: &[u8]) -> u64 {
         let at = out.len() as u64;
         self.number(out, id, 2);
         self.number(out, u64::from(pack.is_some()), 2);
