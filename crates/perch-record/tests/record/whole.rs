@@ -8,7 +8,7 @@ use perch_machine::library;
 use perch_policy::testing::dice::Dice;
 use perch_policy::testing::machines::{self, Shape};
 use perch_policy::testing::scenario::Scenario;
-use perch_policy::{Era, Host, Modes, Policy, Topology, Verdict};
+use perch_policy::{Era, Host, Mode, Modes, Policy, Topology, Verdict};
 use perch_record::format::{Footer, FormatError, Header, Moment, Reader, Writer};
 use perch_record::{
     Cause, Class, Cpu, CpuRow, GroupRow, HEARD, Replay, Row, TaskRow, WakeUp, group_capacities,
@@ -30,7 +30,12 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
     let shape = Shape::new(&machines::random(seed, max_cpus));
     let topology = Topology::new(&shape.machine);
     let mut dice = Dice::new(seed);
-    let policies = perch_policy::testing::scenario::policies();
+    let mut policies = perch_policy::testing::scenario::policies();
+    // The length of tasks' turns and how busy each LLC is are not recorded.
+    policies.retain(|policy| {
+        let modes = policy.modes();
+        (modes.behind, modes.spread) == (Mode::Off, Mode::Off)
+    });
     let policy = policies[dice.below(policies.len())];
     let header = Header {
         perch: "test".to_string(),
