@@ -210,7 +210,7 @@ fn default_mode(mechanism: Mechanism, topology: &Topology) -> (Mode, String) {
             let llcs = 0..topology.nr_llcs();
             let most = llcs.map(|llc| topology.llc_span(llc).weight()).max();
             let (nr, most) = (topology.nr_llcs(), most.unwrap_or(0));
-            if most < ROOMY_LLC {
+            if most < ROOMY_LLC && mechanism == Mechanism::Cache {
                 let why = format!(
                     "last-level caches have {most} CPUs at most, and below {ROOMY_LLC} wake-ups \
                      that are drawn to a cache soon leave it again"

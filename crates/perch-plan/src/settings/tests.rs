@@ -301,7 +301,13 @@ fn a_mechanism_without_its_premise_stays_off_and_says_so() {
     // Of 32 CPUs, and of 8.
     assert_eq!(settings.modes_for(&clustered).0.cache, Mode::Perch);
     assert_eq!(settings.modes_for(&flat).0.cache, Mode::Upstream);
+    assert_eq!(settings.modes_for(&flat).0.spread, Mode::Perch);
     assert_eq!(settings.modes_for(&single).0.cache, Mode::Off);
+    for topology in [&clustered, &flat, &single] {
+        for (mechanism, mode) in settings.modes_for(topology).0.iter() {
+            assert!(mechanism.modes().contains(&mode), "{mechanism}={mode}");
+        }
+    }
     let said = |settings: &Settings| {
         let notes = settings.modes_for(&single).1;
         notes.iter().filter(|note| note.starts_with("cache stays off: ")).count()
