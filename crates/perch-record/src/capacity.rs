@@ -27,6 +27,7 @@ impl GroupCapacity {
         GroupCapacity { set: set.number() as u32, sum, most }
     }
 
+    /// Returns the capacity of a set as the CPUs' rows have it.
     pub(crate) fn now(set: SetView<'_>, cpus: &[Row<CpuRow>]) -> GroupCapacity {
         GroupCapacity::of(set, |cpu| cpus[cpu][Cpu::Capacity].min(u32::MAX.into()) as u32)
     }

@@ -20,6 +20,7 @@ pub use generated::{
 /// The number of CPUs of the largest machine that can be recorded.
 pub const MAX_CPUS: usize = generated::RAW_MAX_CPUS as usize;
 
+/// The sets of `enum raw_set`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum Set {

@@ -17,7 +17,9 @@ use perch_plan::{GroupPlaces, Places};
 pub struct Totals {
     /// Time that tasks ran under the scheduler, nanoseconds.
     pub busy_ns: u64,
+    /// By [`Event`].
     pub events: Vec<u64>,
+    /// By [`Reason`].
     pub reasons: Vec<u64>,
     /// By [`WaitReason`]; empty where waits are not counted.
     pub waits: Vec<Waits>,

@@ -45,6 +45,7 @@ pub struct Group {
     pub level: u64,
 }
 
+/// `struct waits_scope`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ScopeImage {

@@ -127,6 +127,7 @@ pub(super) fn read(tree: &Tree, online: &[u32]) -> Result<Capacities, MachineErr
     Ok(Capacities { values: own, source: CapacitySource::Alike, notes })
 }
 
+/// The kernel's own capacities.
 fn kernel(tree: &Tree, online: &[u32]) -> Result<Vec<(Group, u64)>, MachineError> {
     let mut capacities = Vec::new();
     for &cpu in online {

@@ -7,6 +7,7 @@ use super::array::Array;
 use crate::band::Band;
 use crate::interface;
 
+/// `PERCH_OVERLOAD_LINE`.
 const LINE: usize = 128;
 
 /// Their places in an image; without a band there are none.

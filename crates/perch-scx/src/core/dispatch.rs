@@ -119,6 +119,7 @@ impl Core {
         self.or_end(inserted).is_some()
     }
 
+    /// `do_enqueue_task()`.
     pub(super) fn do_enqueue(&self, cpu: usize, task: TaskId, enq_flags: u64) {
         if !self.dispatches.borrow().is_direct(task) {
             let Some(enqueue) = self.callbacks.enqueue else {

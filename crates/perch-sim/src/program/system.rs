@@ -22,9 +22,11 @@ pub trait System {
     fn owes_work(&self, task: TaskId) -> bool;
     /// The task has this much work before its operation goes on.
     fn set_work(&mut self, task: TaskId, work_ns: u64);
+    /// As [`System::set_work`], for work in the kernel.
     fn set_kernel_work(&mut self, cpu: usize, task: TaskId, work_ns: u64);
     /// The task has this much more work before its next operation.
     fn charge(&mut self, task: TaskId, work_ns: u64);
+    /// As [`System::charge`], for work in the kernel.
     fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64);
     /// The task begins a stretch of computing with the lines of its working set.
     fn use_caches(&mut self, cpu: usize, task: TaskId);

@@ -19,6 +19,7 @@ use crate::id::{ChannelId, IdVec, TaskId};
 #[derive(Debug)]
 pub struct Net {
     spec: Network,
+    /// The site of each channel's reader.
     readers: IdVec<ChannelId, Site>,
 }
 
@@ -38,6 +39,7 @@ impl Net {
         Some(Box::new(Net { spec, readers }))
     }
 
+    /// The site of a channel's reader.
     pub fn reader(&self, channel: ChannelId) -> Site {
         self.readers[channel]
     }

@@ -18,6 +18,7 @@ pub fn members(member: &Member) -> Result<&[Member], RtAppError> {
     }
 }
 
+/// The value of `member`, which has to be a number from `low` to `high`.
 pub fn number(member: &Member, low: i64, high: i64) -> Result<i64, RtAppError> {
     match member.value {
         Value::Number(number) if (low..=high).contains(&number) => Ok(number),
@@ -25,6 +26,7 @@ pub fn number(member: &Member, low: i64, high: i64) -> Result<i64, RtAppError> {
     }
 }
 
+/// The value of `member`, which has to be a text.
 pub fn text(member: &Member) -> Result<&str, RtAppError> {
     match &member.value {
         Value::Text(text) => Ok(text),

@@ -104,6 +104,7 @@ pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
     setup_with(machine, cpus, kernel, &programs, Clock::Host)
 }
 
+/// As [`setup`], of a deterministic guest.
 pub fn deterministic(machine: &Machine, cpus: Cpus) -> Setup {
     setup_with(machine, cpus, "", &programs, Clock::Deterministic)
 }

@@ -12,6 +12,7 @@ use crate::era::FairRules;
 use crate::id::{EntityId, QueueId, TaskId};
 
 impl FairState {
+    /// EEVDF: returns the mean of a queue.
     #[inline]
     pub(super) fn mean(&self, queue: QueueId) -> eevdf::Mean {
         eevdf::mean(self.queue(queue), self.current_in(queue))

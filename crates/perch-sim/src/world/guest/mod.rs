@@ -107,6 +107,7 @@ struct Elsewhere {
 
 /// The virtual machines of a run, and the place of every task.
 pub struct Guests {
+    /// By task.
     places: IdVec<TaskId, Place>,
     /// By task; empty if all tasks are this machine's.
     elsewhere: IdVec<TaskId, Elsewhere>,
