@@ -26,7 +26,7 @@ void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
 		       struct perch_process *process, perch_u32 cpu, perch_u64 now_ns);
 void perch_native_note(struct perch_host *h, perch_u32 llc, perch_u32 util, perch_u32 capacity_left,
 		       perch_u32 nr);
-/* perch_spread_level(). */
+/* An LLC is so busy: perch_spread_level(). */
 void perch_native_level(struct perch_host *h, perch_u32 llc, perch_u32 busy);
 
 /* perch_turn(). */

@@ -36,7 +36,8 @@ void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
 
 void perch_native_level(struct perch_host *h, perch_u32 llc, perch_u32 busy)
 {
-	perch_spread_level(h, llc, busy);
+	perch_host_llc_load(h, llc)->busy = busy;
+	perch_spread_level(h, llc, perch_least_busy(h));
 }
 
 perch_u32 perch_native_turn(perch_u32 known, perch_u64 ns)

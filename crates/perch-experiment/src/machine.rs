@@ -15,8 +15,10 @@ use crate::simulation::digest;
 /// many of them: to make a machine of 128 CPUs anew each time took as long as simulating 2 ms of it.
 /// The file of a machine may change between two simulations, and is read for each.
 static MADE: Mutex<Vec<(Name, Known)>> = Mutex::new(Vec::new());
-/// The most CPUs of these machines together. One of 8192 CPUs took 2.1 MB, one of 16 some 20 kB.
-const MOST_CPUS: usize = 1 << 16;
+/// The most CPUs of these machines together, 256 bytes each: 64 MiB. One of 8192 CPUs took 2.1 MB, one of
+/// 16 some 20 kB, as what all machines have weighs as much as [`COMMON_CPUS`].
+const MOST_CPUS: usize = 1 << 18;
+const COMMON_CPUS: usize = 64;
 
 /// The changes, and the text of a machine or the name of one of the library behind `library:`.
 type Name = (String, String);
@@ -150,9 +152,10 @@ impl Known {
 /// alone.
 fn keep(kept: &mut Vec<(Name, Known)>, name: Name, made: Known, most: usize) {
     kept.push((name, made));
-    let mut cpus: usize = kept.iter().map(|(_, known)| known.cpus()).sum();
-    while cpus > most && kept.len() > 1 {
-        cpus -= kept.remove(0).1.cpus();
+    let cpus = |known: &Known| COMMON_CPUS + known.cpus();
+    let mut all: usize = kept.iter().map(|(_, known)| cpus(known)).sum();
+    while all > most && kept.len() > 1 {
+        all -= cpus(&kept.remove(0).1);
     }
 }
 
@@ -218,7 +221,7 @@ mod tests {
         let mut kept = Vec::new();
         for n in 0..1000 {
             let name = (n.to_string(), String::new());
-            keep(&mut kept, name, known.clone(), 10 * known.cpus());
+            keep(&mut kept, name, known.clone(), 10 * (COMMON_CPUS + known.cpus()));
         }
         let names: Vec<_> = kept.iter().map(|((name, _), _)| name.as_str()).collect();
         assert_eq!((kept.len(), names[0]), (10, "990"));

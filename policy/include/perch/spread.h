@@ -29,18 +29,19 @@ PERCH_OUTLINE perch_u32 perch_least_busy(const struct perch_host *h PERCH_GIVEN)
 	return least;
 }
 
-/* The host has found an LLC's CPUs so busy: their mean utilisation, 0 to 1024. */
+/*
+ * The host has written how busy the LLCs are, of which `least` is the least: sets
+ * how many wakees may leave this one.
+ */
 PERCH_OUTLINE int perch_spread_level(const struct perch_host *h PERCH_GIVEN, perch_u32 llc,
-				     perch_u32 busy)
+				     perch_u32 least)
 {
 	struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
-	perch_u32 more;
+	perch_u32 more = load->busy - perch_host_llc_load(h, least)->busy;
 
-	load->busy = busy;
-	more = busy - perch_host_llc_load(h, perch_least_busy(h))->busy;
 	/* In CPUs; a task that leaves lessens the difference by two. */
 	more = more * perch_host_set_weight(h, perch_host_llc_cpus(h, llc)) / 2048;
-	load->leaving = busy < PERCH_SPREAD_BUSY ? 0 : (more + 3) / 4;
+	load->leaving = load->busy < PERCH_SPREAD_BUSY ? 0 : (more + 3) / 4;
 	return 0;
 }
 

@@ -154,8 +154,8 @@ settings! {
     "a wakee that is this far behind the running task in virtual time preempts it"
 
     behind_us: Micros = Micros(5), range(0, SECOND_US), Nothing;
-    "time that it takes to have an idle CPU run a wakee: the mechanism behind lets wakees wait no \
-     longer"
+    "time until an idle CPU runs a wakee: under the mechanism behind, no wakee waits longer for its \
+     waker"
 
     // The kernel's shortest interval between two balances of a small domain. Not 0: the BPF
     // program has one timer, which starts itself anew after so long, and at 0 would fire without

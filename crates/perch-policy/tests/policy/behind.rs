@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Properties of the mechanism behind (docs/testing.md#properties: P2, P3).
 
-use perch_policy::{Era, Mode, Modes, Policy, Reason};
+use perch_policy::{Era, Modes, Reason};
 use proptest::prelude::*;
 
-use crate::decision::decide;
-use crate::machines;
+use crate::decision::without_and_with;
 
 proptest! {
     #![proptest_config(crate::config())]
@@ -14,30 +13,21 @@ proptest! {
     /// otherwise nothing changes.
     #[test]
     fn p3_only_wakers_that_sleep_soon_have_wakees_behind_them(seed: u64, max_cpus in 1..150usize) {
-        for era in [Era::V5_5, Era::V6_15, Era::V7_2] {
-            let modes = |behind| Modes { behind, ..Modes::default() };
-            let policies = [Mode::Off, Mode::Perch].map(|mode| Policy::new(era, modes(mode)));
-            let mut off = None;
-            decide(&machines::random(seed, max_cpus), seed, &policies, |d| {
-                let now = (d.verdict, d.after.clone());
-                let Some(stock) = off.take() else {
-                    off = Some(now);
-                    return;
-                };
-                let at = format!("seed {seed}, {max_cpus} CPUs, {era}: {:?}", d.verdict);
-                if d.verdict.reason != Reason::Behind {
-                    assert_eq!(now, stock, "{at}");
-                    return;
-                }
-                let (wake, state) = (d.before.wake, &d.before.state);
-                let here = &state.cpus[wake.this];
-                assert!(d.verdict.cpu == wake.this && wake.sync, "{at}");
-                assert!(here.nr_running - here.nr_delayed == 1, "{at}");
-                assert!(d.before.allowed[wake.this] && d.before.waker.turn_ns < 1_000_000, "{at}");
-                let away = Some(wake.prev).filter(|prev| *prev != wake.this);
-                assert_eq!(d.after.wakee.recent, away.or(d.before.wakee.recent), "{at}");
-            });
-        }
+        let modes = |behind| Modes { behind, ..Modes::default() };
+        let eras = [Era::V5_5, Era::V6_15, Era::V7_2];
+        without_and_with((seed, max_cpus), eras, modes, |stock, d, at| {
+            if d.verdict.reason != Reason::Behind {
+                assert_eq!((&d.verdict, &d.after), (&stock.0, &stock.1), "{at}");
+                return;
+            }
+            let (wake, state) = (d.before.wake, &d.before.state);
+            let here = &state.cpus[wake.this];
+            assert!(d.verdict.cpu == wake.this && wake.sync, "{at}");
+            assert!(here.nr_running - here.nr_delayed == 1, "{at}");
+            assert!(d.before.allowed[wake.this] && d.before.waker.turn_ns < 1_000_000, "{at}");
+            let away = Some(wake.prev).filter(|prev| *prev != wake.this);
+            assert_eq!(d.after.wakee.recent, away.or(d.before.wakee.recent), "{at}");
+        });
     }
 }
 

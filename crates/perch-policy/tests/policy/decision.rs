@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use perch_machine::Machine;
-use perch_policy::{Host, Mode, Policy, Reason, Topology, Verdict};
+use perch_policy::{Era, Host, Mode, Modes, Policy, Reason, Topology, Verdict};
 
 use crate::dice::Dice;
 use crate::differential::{ERAS, policy};
@@ -116,6 +116,28 @@ pub fn decisions(seed: u64, max_cpus: usize, check: impl FnMut(&Decision)) {
     let modes = ERAS.into_iter().flat_map(|e| Mode::ALL.map(|m| policy(e, m)));
     let policies: Vec<Policy> = modes.collect();
     decide(&machines::random(seed, max_cpus), seed, &policies, check);
+}
+
+/// [`decide`] on a random machine by a mechanism of perch's own, and shows `check` each decision without
+/// it, then with it: the verdict, what it left, and the decision with it.
+pub fn without_and_with(
+    (seed, max_cpus): (u64, usize),
+    eras: [Era; 3],
+    modes: impl Fn(Mode) -> Modes,
+    mut check: impl FnMut(&(Verdict, Scenario), &Decision, &str),
+) {
+    for era in eras {
+        let policies = [Mode::Off, Mode::Perch].map(|mode| Policy::new(era, modes(mode)));
+        let mut without = None;
+        decide(&machines::random(seed, max_cpus), seed, &policies, |d| match without.take() {
+            None => without = Some((d.verdict, d.after.clone())),
+            Some(stock) => {
+                let at =
+                    format!("seed {seed}, {max_cpus} CPUs, {era}: {:?}, {:?}", stock.0, d.verdict);
+                check(&stock, d, &at);
+            }
+        });
+    }
 }
 
 /// The random moments are worth something only if they reach every reason.

@@ -2,11 +2,10 @@
 //! Properties of the mechanism spread (docs/testing.md#properties: P2, P3).
 
 use perch_machine::library;
-use perch_policy::{Era, Host, Mode, Modes, Policy, Reason, Topology};
+use perch_policy::{Era, Host, Modes, Reason, Topology};
 use proptest::prelude::*;
 
-use crate::decision::decide;
-use crate::machines;
+use crate::decision::without_and_with;
 
 proptest! {
     #![proptest_config(crate::config())]
@@ -15,31 +14,23 @@ proptest! {
     /// and finds a whole core idle in an LLC that was no busier; otherwise nothing changes.
     #[test]
     fn p3_only_busy_llcs_are_left(seed: u64, max_cpus in 1..150usize) {
-        for era in [Era::V6_5, Era::V6_15, Era::V7_2] {
-            let modes = |spread| Modes { spread, ..Modes::default() };
-            let policies = [Mode::Off, Mode::Perch].map(|mode| Policy::new(era, modes(mode)));
-            let mut off = None;
-            decide(&machines::random(seed, max_cpus), seed, &policies, |d| {
-                let Some((stock, after)) = off.take() else {
-                    off = Some((d.verdict, d.after.clone()));
-                    return;
-                };
-                let at = format!("seed {seed}, {max_cpus} CPUs, {era}: {:?}", d.verdict);
-                if d.verdict.reason != Reason::Spread {
-                    // It may have looked in vain.
-                    assert_eq!((d.verdict.cpu, d.verdict.reason), (stock.cpu, stock.reason), "{at}");
-                    assert_eq!(d.after, after, "{at}");
-                    return;
-                }
-                let (wake, state) = (d.before.wake, &d.before.state);
-                let llc = |cpu: usize| d.shape.llc[cpu].as_ref().expect("an LLC")[0];
-                assert!(!state.idle[wake.prev] && llc(wake.prev) == llc(wake.this), "{at}");
-                assert!(d.core_is_idle(d.verdict.cpu) && d.before.allowed[d.verdict.cpu], "{at}");
-                assert!(state.spread[llc(d.verdict.cpu)].0 <= state.spread[llc(wake.prev)].0, "{at}");
-                let left = d.after.state.spread[llc(wake.prev)].1;
-                assert_eq!(left + 1, state.spread[llc(wake.prev)].1, "{at}");
-            });
-        }
+        let modes = |spread| Modes { spread, ..Modes::default() };
+        let eras = [Era::V6_5, Era::V6_15, Era::V7_2];
+        without_and_with((seed, max_cpus), eras, modes, |(stock, after), d, at| {
+            if d.verdict.reason != Reason::Spread {
+                // It may have looked in vain.
+                assert_eq!((d.verdict.cpu, d.verdict.reason), (stock.cpu, stock.reason), "{at}");
+                assert_eq!(&d.after, after, "{at}");
+                return;
+            }
+            let (wake, state) = (d.before.wake, &d.before.state);
+            let llc = |cpu: usize| d.shape.llc[cpu].as_ref().expect("an LLC")[0];
+            assert!(!state.idle[wake.prev] && llc(wake.prev) == llc(wake.this), "{at}");
+            assert!(d.core_is_idle(d.verdict.cpu) && d.before.allowed[d.verdict.cpu], "{at}");
+            assert!(state.spread[llc(d.verdict.cpu)].0 <= state.spread[llc(wake.prev)].0, "{at}");
+            let left = d.after.state.spread[llc(wake.prev)].1;
+            assert_eq!(left + 1, state.spread[llc(wake.prev)].1, "{at}");
+        });
     }
 }
 

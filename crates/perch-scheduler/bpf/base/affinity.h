@@ -50,9 +50,7 @@ PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
 
-		if (m)
-			m &= mask_word(allowed_at, first + k);
-		m = idle_among(first + k, m);
+		m = idle_among(first + k, m & mask_word(allowed_at, first + k));
 		if (m)
 			return (first + k) * 64 + __builtin_ctzll(m);
 	}

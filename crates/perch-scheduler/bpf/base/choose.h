@@ -104,8 +104,8 @@ PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 
 /*
  * The wake-up for which little has to be known of the tasks (perch_soon() in policy/): most of a
- * ping-pong's. It takes 580 instructions where select_cpu took 950. Returns the reason for the waker's
- * CPU (PERCH_BY_BEHIND) or for prev_cpu, which the task has claimed then.
+ * ping-pong's. Returns the reason for the waker's CPU (PERCH_BY_BEHIND) or for prev_cpu, which the task
+ * has claimed then.
  */
 static __attribute__((noinline)) perch_u32 ask_soon(struct task_struct *p, __s32 prev_cpu,
 						    perch_u32 this_cpu, __u64 wake_flags,
@@ -117,17 +117,12 @@ static __attribute__((noinline)) perch_u32 ask_soon(struct task_struct *p, __s32
 	struct perch_memory __arena *mine, *m;
 	struct perch_verdict v;
 
-	/* The policy asks the same; a busy CPU is to cost as little as possible. */
-	if (!(wake_flags & SCX_WAKE_SYNC) && !is_idle(prev_cpu))
-		return PERCH_BY_NOTHING;
 	mine = memory_of(waker.id);
 	m = memory_of(wakee.id);
-	waker.turn_ns = mine->turn_ns;
-	if (waker.turn_ns > config()->behind_most_ns) {
-		waker.turn_ns = PERCH_TURN_LONG;
-		if (!is_idle(prev_cpu))
-			return PERCH_BY_NOTHING;
-	}
+	/* The policy asks the same; a busy CPU is to cost as little as possible. */
+	if (!is_idle(prev_cpu) &&
+	    (!(wake_flags & SCX_WAKE_SYNC) || mine->turn_ns > config()->behind_most_ns))
+		return PERCH_BY_NOTHING;
 	if (!waker.id || mine->pid != waker.id || m->pid != wakee.id || follow_draws(p, m))
 		return PERCH_BY_NOTHING;
 	if (p->nr_cpus_allowed < config()->nr_possible)
@@ -137,6 +132,7 @@ static __attribute__((noinline)) perch_u32 ask_soon(struct task_struct *p, __s32
 	waker.flip_decay_at_ns = mine->flip_decay_at_ns;
 	waker.last_wakee = mine->last_wakee;
 	waker.wakee_flips = mine->wakee_flips;
+	waker.turn_ns = mine->turn_ns;
 	wakee.wakee_flips = m->wakee_flips;
 	wakee.recent_cpu = m->recent_cpu;
 	if (p->policy == SCHED_IDLE)
@@ -214,8 +210,8 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 			*placed = true;
 			break;
 		}
-		if (nr_sched_idle_cpus && !(q->wakee.flags & PERCH_TASK_SCHED_IDLE) &&
-		    may_be_idle(q->verdict.reason) && claim_sched_idle(q->verdict.cpu)) {
+		if (!(q->wakee.flags & PERCH_TASK_SCHED_IDLE) && may_be_idle(q->verdict.reason) &&
+		    claim_sched_idle(q->verdict.cpu)) {
 			insert_wakee(p, c, q->verdict.reason, SCX_ENQ_PREEMPT);
 			*placed = true;
 			c->events[PERCH_EV_PREEMPTED]++;

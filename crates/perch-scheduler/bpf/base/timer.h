@@ -77,7 +77,6 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 	perch_u32 weight = perch_host_set_weight(0, llc->set), k, nr = another_zero();
 	perch_u32 first = perch_host_set_first(0, llc->set);
 	perch_u64 util = 0, used;
-	struct perch_host host = {};
 
 	for (k = another_zero(); k < perch_host_set_words(0, llc->set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, llc->set, first + k);
@@ -93,8 +92,8 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 	}
 	follow_turn_llc(number, util, nr, some_idle);
 	util /= weight ?: 1;
-	if (number < config()->topology.nr_llcs && config()->policy.modes.spread)
-		perch_spread_level(&host, number, util);
+	if (number < config()->topology.nr_llcs)
+		config()->llc_loads[number].busy = util;
 	used = util * util * 117 * 117 / (10000 * 1024);
 	if (used > 1024)
 		used = 1024;
@@ -104,11 +103,17 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 static __attribute__((noinline)) void update_llcs(bool some_idle)
 {
 	const struct perch_config *c = config();
-	perch_u32 i;
+	struct perch_host host = {};
+	perch_u32 i, least;
 
 	for (i = another_zero(); i < c->nr_llcs && can_loop; i++) {
 		update_llc(i, some_idle);
 		level_queues(c->llcs[i].set);
+	}
+	if (c->policy.modes.spread) {
+		least = perch_least_busy(&host);
+		for (i = another_zero(); i < c->topology.nr_llcs && can_loop; i++)
+			perch_spread_level(&host, i, least);
 	}
 }
 

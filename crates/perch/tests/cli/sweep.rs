@@ -75,7 +75,7 @@ fn a_sweep_in_parts_makes_one_table() {
 
 #[test]
 fn an_arm_may_be_another_scheduler() {
-    let arms = r#"{ stock = "off", live = "live:", close = "live:cluster=off" }"#;
+    let arms = r#"{ stock = "off", live = "live:", far = "live:behind=off" }"#;
     let sweep = SWEEP.replace(r#"{ stock = "off", posted = "cluster=posted" }"#, arms);
     let folder = with(&sweep.replace("6.5", "7.2"));
     let folder = folder.path();
@@ -86,7 +86,7 @@ fn an_arm_may_be_another_scheduler() {
         let own = lines.filter_map(|line| line.strip_prefix(arm)?.strip_prefix(','));
         own.filter(|line| line.starts_with("2,round trips")).collect()
     };
-    let arms = [of("stock"), of("live"), of("close")];
+    let arms = [of("stock"), of("live"), of("far")];
     assert!(arms.iter().all(|found| found.len() == 1), "{csv}");
     assert!(arms[0] != arms[1] && arms[1] != arms[2], "{csv}");
     prints(folder, "store verify st");
